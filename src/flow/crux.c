@@ -4,12 +4,13 @@
  *     intensity(j) = W / t     W: GPU-time of computing in a step
  *                              t: time of its communication with the network to itself
  *
- * A job that computes much between short bursts hardly holds the others up when its
- * bursts go first, and waits with all its GPUs when they do not.  So GPUs stand idle
+ * A job that computes much between short bursts hardly delays the others when its
+ * bursts go first, and waits with all its GPUs when they do not.  So GPUs are idle
  * least.  From Crux (Cao et al., SIGCOMM 2024); its choice of paths and its compression
- * of priorities by sampling are left out: levels go by who meets whom (senders.h).
+ * of priorities by sampling are left out: levels follow from which jobs share links
+ * (senders.h).
  *
- * It knows nothing of how a job learns.  Do not use it where early results matter most.
+ * It ignores how a job learns.  Do not use it where early results matter most.
  */
 #include "flow/senders.h"
 

@@ -1,8 +1,8 @@
 /*
- * fair.c - nobody's packets go first.
+ * fair.c - no job's packets go first.
  *
- * Every flow over a link gets the same part of it, as without marks.  The baseline of the
- * others.
+ * Every flow over a link gets the same part of it, as without marks.  The baseline of
+ * the others.
  */
 #include "flow/flow.h"
 

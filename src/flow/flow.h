@@ -1,15 +1,15 @@
 /*
- * flow.h - the one interface behind which every flow policy sits: whose packets go first.
+ * flow.h - the one interface behind which every flow policy sits: which job's packets
+ * go first.
  *
- * A flow policy stands beside any job policy.  It gives each job that uses the network a
+ * A flow policy runs beside any job policy.  It gives each job that uses the network a
  * level, 0 the first; the network serves levels strictly in order and shares fairly
  * within one.  To add one: write src/flow/<name>.c that ends in a 'const struct
  * flow_policy flow_<name>', and add it to the list in registry.c.
  *
  * A job has one level, valid on all its hosts.  Packets carry the mark of the host that
  * sent them to the port of the one that gets them, where those of many senders meet: a
- * level that meant one thing here and another there would let a job pass that ought to
- * wait.
+ * level with different meanings on two hosts would let a job pass that ought to wait.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ struct event;
 
 #define FLOW_LEVELS_MAX 64
 
-/* What a flow policy wants: levels that change, and when to be asked again. */
+/* What a flow policy returns: levels that change, and when to decide again. */
 struct flow_change {
     job_id job;
     uint32_t level;
@@ -34,7 +34,7 @@ struct flow_change {
 struct flow_plan {
     struct flow_change *changes; /* room for one of every job */
     uint32_t change_count;
-    int64_t wake_ns; /* INT64_MAX: when something happens */
+    int64_t wake_ns; /* INT64_MAX: at the next event */
 };
 
 /* Why a job has its level. */
@@ -54,21 +54,21 @@ struct flow_policy {
     int (*init)(void *self, const struct view *view, struct arena *run,
                 struct error *err);
 
-    /* Optional.  Learn from something that happened, as a job policy does. */
+    /* Optional.  Learn from an event, as a job policy does. */
     void (*observe)(void *self, const struct view *view, const struct event *event);
 
     /*
-     * Optional.  Put into 'plan' whose level changes from view->now_ns on.  Asked after
-     * the orders of every step, and at the time it asked for; without it nobody has a
-     * level of his own.  The rules are those of a job policy: same view and same self,
+     * Optional.  Put into 'plan' the levels that change from view->now_ns on.  Called
+     * after the orders of every step, and at the time the plan asks for; without it no
+     * job has a level.  The rules are those of a job policy: same view and same self,
      * same plan.  On failure the levels stay as they are.
      */
     int (*decide)(void *self, const struct view *view, struct flow_plan *plan,
                   struct error *err);
 
     /*
-     * Optional.  Say why a running job has the level it has, in this policy's own terms.
-     * Asked between decisions; changes nothing.
+     * Optional.  Explain the level of a running job, in this policy's own terms.
+     * Called between decisions; changes nothing.
      */
     void (*explain)(const void *self, const struct view *view, job_id job,
                     struct flow_reason *reason);
@@ -81,10 +81,10 @@ struct flow_policy {
 void flow_set(struct flow_plan *plan, const struct view *view, job_id job,
               uint32_t level);
 
-/* Be asked at that time, or earlier. */
+/* Decide again at that time, or earlier. */
 void flow_wake(struct flow_plan *plan, int64_t at_ns);
 
-/* How many levels it gives out, by its settings; 1: none. */
+/* The number of levels it uses, by its settings; 1: none. */
 uint32_t flow_levels(const struct flow_policy *policy, const void *self);
 
 /* NULL if there is no flow policy of that name. */

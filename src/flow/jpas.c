@@ -8,28 +8,29 @@
  *     score_j = A_j(k_j + D / t_j) - A_j(k_j)
  *
  * where A_j(k) is the share of what j will learn that it has learnt after k steps, by
- * the curve fitted to what it has reported.  Jobs are ordered by score, and levels go by
- * who meets whom (senders.h).  A job with fewer than three reports goes first: it has
- * just begun.  The score is that of a job that goes first, so one that is held up is not
+ * the curve fitted to its reports.  Jobs are ordered by score, and levels follow from
+ * which jobs share links (senders.h).  A job with fewer than three reports goes first:
+ * it has just begun.  The score is that of a job that goes first, so a job is not
  * scored low for being held up.
  *
- * From JPAS (Zhou et al., Journal of Network and Computer Applications 158, 2020), which
- * is known to us by its abstract and by summaries; the score is our reading of it.  Ours:
+ * From JPAS (Zhou et al., Journal of Network and Computer Applications 158, 2020),
+ * which is known to us by its abstract and by summaries; the score is our reading of
+ * it.  Our additions:
  *
- * - hysteresis: one overtakes another only if its score is clearly higher;
- * - aging: a job that makes no step for some periods goes first for one.  If it still says
- *   nothing, its log has stopped: it goes last until it speaks again.  Where its hosts
- *   count bytes, they tell the two apart: bytes of a step are always the same, so one that
- *   has sent those of several steps makes them and does not say so, and one that has not
- *   is held up, however often it has to be put first;
- * - a job that reports no losses for as long goes last: nobody knows what it learns;
+ * - hysteresis: a job overtakes another only if its score is clearly higher;
+ * - aging: a job that makes no step for some periods goes first for one.  If it still
+ *   reports nothing, its log has stopped: it goes last until it reports again.  Where
+ *   its hosts count bytes, they tell the two apart: a step always sends the same number
+ *   of bytes, so a job that has sent those of several steps makes them without
+ *   reporting, and one that has not is held up, however often it has to be put first;
+ * - a job that reports no losses for as long goes last: what it learns is unknown;
  * - a job that has learnt nearly all (converged) goes last.
  *
  * What early jobs gain, late ones pay: completion times get longer.  'late=shortest' is
- * our answer.  Most of what people wait for is there once a job has come most of its way
- * ('goal'); behind those that have not, jobs go by the least time left, so that the late
- * ones, which have to wait anyway, at least do not wait for each other longer than need
- * be; and 'early=nearest' orders the others by the least time to that goal.
+ * our answer.  Most of what people wait for is there once a job has come most of its
+ * way ('goal'); behind the jobs that have not, the late ones go by the least time left,
+ * so that they at least do not wait for each other longer than necessary; and
+ * 'early=nearest' orders the others by the least time to that goal.
  */
 #include "flow/senders.h"
 
@@ -41,27 +42,27 @@
 #include "flow/loss_history.h"
 #include "model/event.h"
 
-#define FITS_MAX 1024     /* at a decision, so that it stays short; the others follow */
-#define UNHEARD_REPORTS 2 /* whose bytes were sent: they will not come */
+#define FITS_MAX 1024     /* per decision, so that it stays short; the others follow */
+#define UNHEARD_REPORTS 2 /* sent but not reported: they will not come */
 #define FIT_COLD 3        /* times the work of a fit that starts from the last one    */
 
 enum { EARLY_GAIN, EARLY_NEAREST };
 enum { LATE_GAIN, LATE_SHORTEST };
 enum { CLASS_FIRST, CLASS_EARLY, CLASS_LATE, CLASS_LAST };
 
-/* What is remembered of a sender. */
+/* The state kept for a sender. */
 struct jpas_job {
     struct loss_history history;
     int64_t came_ns;
-    int64_t heard_ns;            /* its last report, or when it came              */
-    int64_t aged_ns;             /* when it was last put first for not being heard */
+    int64_t heard_ns;            /* its last report, or when it was added */
+    int64_t aged_ns;             /* when it was last put first for lack of reports */
     int64_t moved_ns;            /* its hosts counted new bytes; INT64_MIN: never */
-    double sent;                 /* bytes when it was heard                       */
-    double step_came, sent_came; /* both when it came                   */
-    double heard;                /* steps it had made then                        */
+    double sent;                 /* bytes sent at its last report */
+    double step_came, sent_came; /* both when it was added */
+    double heard;                /* steps at its last report */
     double gap;                  /* steps between its last two reports            */
     bool lifted;                 /* goes first until the period is over           */
-    bool silent;                 /* was lifted and still said nothing             */
+    bool silent;                 /* was lifted and still reported nothing */
 };
 
 struct jpas_flow {
@@ -75,7 +76,7 @@ struct jpas_flow {
     struct senders senders;
     struct jpas_job *states; /* by the sender's slot */
     uint32_t state_room;
-    uint32_t next_fit; /* place of the sender whose turn it is to be fitted */
+    uint32_t next_fit; /* index of the next sender to be fitted */
     int64_t next_ns;   /* end of the period */
 };
 
@@ -87,9 +88,9 @@ static int jpas_init(void *self, const struct view *view, struct arena *run,
     return 0;
 }
 
-/* --- what is reported ------------------------------------------------------------- */
+/* --- reports ---------------------------------------------------------------------- */
 
-/* It ran before: what it reported then counts. */
+/* Reports of an earlier run count. */
 static void add_past_reports(struct loss_history *history, const struct loss_ring *ring)
 {
     uint32_t kept = !ring ? 0 : ring->count < LOSS_POINTS ? ring->count : LOSS_POINTS;
@@ -136,7 +137,7 @@ static void note_progress(struct jpas_flow *jpas, const struct view *view,
         loss_history_add(&state->history, event->steps, event->loss);
 }
 
-/* It sends, so it makes steps, whether it says so or not. */
+/* A job that sends makes steps, whether it reports them or not. */
 static void note_sent(struct jpas_flow *jpas, const struct view *view,
                       const struct event *event)
 {
@@ -162,7 +163,7 @@ static void jpas_observe(void *self, const struct view *view, const struct event
 /* --- the order ------------------------------------------------------------------------ */
 
 /*
- * It has made no step in so many periods, as far as one can tell: jobs do not report every
+ * True if it seems to have made no step in 'aging' periods: jobs do not report every
  * step, so each step between two reports is given that time.
  */
 static bool is_overdue(const struct jpas_flow *jpas, const struct view *view,
@@ -176,13 +177,13 @@ static bool is_overdue(const struct jpas_flow *jpas, const struct view *view,
     return (double)(view->now_ns - since_ns) >= patience_ns;
 }
 
-/* As long as a job that makes no step is waited for. */
+/* How long a job without a step is waited for. */
 static int64_t patience_ns(const struct jpas_flow *jpas)
 {
     return jpas->aging * jpas->period_ns;
 }
 
-/* What bytes say of a job that is not heard of. */
+/* What the bytes sent tell about a job that does not report. */
 enum pace { PACE_UNKNOWN, PACE_HELD_UP, PACE_MOVES };
 
 static enum pace find_pace(const struct jpas_flow *jpas, const struct view *view,
@@ -192,8 +193,8 @@ static enum pace find_pace(const struct jpas_flow *jpas, const struct view *view
     double steps = state->heard - state->step_came;
     double sent = state->sent - state->sent_came;
     if (state->moved_ns <= state->heard_ns)
-        return PACE_UNKNOWN; /* nobody counts, or nothing */
-    if (state->gap == 0)     /* it has never said how far it is */
+        return PACE_UNKNOWN; /* bytes are not counted, or none were sent */
+    if (state->gap == 0)     /* it has never reported progress */
         return view->now_ns - state->moved_ns < patience_ns(jpas) ? PACE_MOVES
                                                                   : PACE_UNKNOWN;
     if (steps <= 0 || sent <= 0)
@@ -202,7 +203,7 @@ static enum pace find_pace(const struct jpas_flow *jpas, const struct view *view
     return unheard >= UNHEARD_REPORTS * state->gap ? PACE_MOVES : PACE_HELD_UP;
 }
 
-/* It says how far it is and nothing of what it learns. */
+/* It reports progress and no losses. */
 static bool reports_no_loss(const struct jpas_flow *jpas, const struct view *view,
                             const struct jpas_job *state)
 {
@@ -225,8 +226,8 @@ static void age_job(struct jpas_flow *jpas, const struct view *view,
 }
 
 /*
- * Fit those that have reported since, in turn, as far as the time of a decision goes.
- * One that has to wait for its turn is judged by its last fit, or as it went lately.
+ * Fit the jobs with new reports, in turn, within the work limit of a decision.  A job
+ * that waits for its turn is scored by its last fit, or by its recent progress.
  */
 static void refit_histories(struct jpas_flow *jpas)
 {
@@ -249,7 +250,7 @@ static double steps_ahead(const struct jpas_flow *jpas, const struct sender *sen
     return (double)jpas->period_ns * 1e-9 / sender->alone_s;
 }
 
-/* Without a curve that fits: as it went between the last two reports. */
+/* Without a curve that fits: the progress between the last two reports. */
 static double guess_gain(const struct loss_history *history, double ahead)
 {
     uint32_t n = history->count;
@@ -268,7 +269,7 @@ static double expected_gain(const struct jpas_flow *jpas, const struct sender *s
                                            : guess_gain(history, ahead);
 }
 
-/* More is sooner: one over what is left to send, in time with the network to itself. */
+/* More goes first: the inverse of the time left to send, with the network to itself. */
 static double nearness_score(const struct sender *sender, double steps)
 {
     return steps < INFINITY ? 1 / (fmax(steps, 1) * sender->send_s) : 0;
@@ -333,7 +334,7 @@ static int jpas_decide(void *self, const struct view *view, struct flow_plan *pl
             score_job(jpas, view, &senders->list[i]);
         jpas->next_ns = view->now_ns + jpas->period_ns;
     }
-    /* Between two periods newcomers, whose class is the first, find their place. */
+    /* Between two periods new jobs, of the first class, are inserted. */
     senders_sort(senders, view, jpas->hysteresis);
     senders_levels(senders, view, jpas->levels, plan);
     flow_wake(plan, jpas->next_ns);

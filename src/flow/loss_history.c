@@ -1,4 +1,4 @@
-/* learner.c - what a job's own reports say about how much it still has to learn. */
+/* loss_history.c - a job's loss reports, and how much it still has to learn. */
 #include "flow/loss_history.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 
 #define WEIGHT_PER_POINT 0.95 /* of a report, for each one after it */
 #define LOSS_HISTORY_NEW 8    /* newest reports that stay as they are */
-#define AHEAD_MAX 1e9         /* steps: nobody looks further */
+#define AHEAD_MAX 1e9         /* steps: the search ends there */
 
 void loss_history_init(struct loss_history *history)
 {
@@ -15,9 +15,9 @@ void loss_history_init(struct loss_history *history)
 }
 
 /*
- * Put two neighbours together: those that lie closest for their age.  So points get
- * sparser with age as on a logarithmic scale, each a mean of all it stands for, and noise
- * gets less.  The first stays as it is, and so do the newest.
+ * Merge two neighbours: those that lie closest for their age.  So points get sparser
+ * with age as on a logarithmic scale, each a mean of several reports, and noise gets
+ * less.  The first point stays as it is, and so do the newest.
  */
 static void thin_out(struct loss_history *history)
 {

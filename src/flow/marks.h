@@ -1,16 +1,17 @@
 /*
- * marks.h - levels as code points, for what has to be marked when it starts.
+ * marks.h - levels as code points, for traffic that is marked when it starts.
  *
- * The standard list, best first: cs5 to cs2, unmarked, cs1.  Unmarked traffic is everybody
- * else's and comes before the last; cs6 and cs7 are left to the network.  A site may mark
- * otherwise on its hosts; a level that was fixed at a job's start keeps this one.
+ * The standard list, best first: cs5 to cs2, unmarked, cs1.  Unmarked traffic is that
+ * of all other programs and comes before the last; cs6 and cs7 are left to the network.
+ * A site may mark otherwise on its hosts; a level that was fixed at a job's start keeps
+ * this one.
  */
 #pragma once
 
 #include <stdint.h>
 
 #define MARKS_COUNT \
-    6 /* code points, and levels that a live flow policy has unless told */
+    6 /* code points, and the default number of levels of a live flow policy */
 #define MARKS_LEVELS_LEAST 2
 #define MARKS_LEVELS_MOST 8
 

@@ -49,7 +49,7 @@ const struct sender *sender_explain(const struct senders *senders, job_id job,
     return sender;
 }
 
-/* --- coming and going ------------------------------------------------------------- */
+/* --- adding and removing ---------------------------------------------------------- */
 
 static uint32_t take_slot(struct senders *senders)
 {
@@ -66,7 +66,7 @@ static void free_slot(struct senders *senders, uint32_t slot)
     senders->free_slots[senders->free_slot_count++] = slot;
 }
 
-/* It says what a step exchanges: from that and its hosts follows the rest. */
+/* The job declares the bytes of a step: the rest follows from that and its hosts. */
 static void describe_declared(struct senders *senders, const struct view *view,
                               struct sender *sender)
 {
@@ -99,7 +99,7 @@ static void describe_declared(struct senders *senders, const struct view *view,
     sender->intensity = job->gpus_now * sender->step_s / sender->send_s;
 }
 
-/* The rate of a host's link; where it is not known, one that is the same for all. */
+/* The rate of a host's link; if unknown, one that is the same for all. */
 static double link_rate(const struct senders *senders, uint32_t host)
 {
     double rate = senders->topology.capacities[topology_out(&senders->topology, host)];
@@ -107,9 +107,9 @@ static double link_rate(const struct senders *senders, uint32_t host)
 }
 
 /*
- * Its hosts count what it sends.  Bytes of a step are the same from step to step, so that
- * bytes and steps per second, each as it was measured last, say how many.  The busiest of
- * its hosts sends its even part of them.
+ * Its hosts count what it sends.  Bytes of a step are the same from step to step, so
+ * that bytes and steps per second, each as last measured, give the bytes per step.  The
+ * busiest of its hosts sends its even part of them.
  */
 static void describe_counted(struct senders *senders, const struct view *view,
                              struct sender *sender)
@@ -165,7 +165,7 @@ static void add_sender(struct senders *senders, const struct view *view, job_id 
     senders->changed = true;
 }
 
-/* The last takes its place; the order of the others stays. */
+/* The last sender takes its index; the order of the others stays. */
 static void remove_sender(struct senders *senders, job_id job)
 {
     uint32_t place = senders->places[job] - 1;
@@ -186,7 +186,7 @@ static void remove_sender(struct senders *senders, job_id job)
 
 static bool uses_network(const struct job *job)
 {
-    bool may = isnan(job->sends_per_s); /* nobody has counted yet */
+    bool may = isnan(job->sends_per_s); /* not counted yet */
     return job_runs(job) && (declares_bytes(job) || may || job->sends_per_s > 0);
 }
 
@@ -249,8 +249,8 @@ static bool is_ahead(const struct view *view, const struct sender *later,
 }
 
 /*
- * By insertion, from the order as it was: most stay where they are, and one that does not
- * clear the bar to the next ahead of it stays behind it.
+ * Insertion sort, from the previous order: most senders keep their position, and one
+ * that does not clear the bar to the next ahead of it stays behind it.
  */
 void senders_sort(struct senders *senders, const struct view *view, double hysteresis)
 {

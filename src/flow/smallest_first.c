@@ -5,7 +5,7 @@
  *
  * Short bursts before long ones: the mean burst is over soonest, as with shortest job
  * first on one machine.  It is what schemes for coflows come to when all they know is
- * sizes.  Jobs with large models wait for everybody else.
+ * sizes.  Jobs with large models wait for all others.
  */
 #include "flow/senders.h"
 

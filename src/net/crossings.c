@@ -1,4 +1,4 @@
-/* crossings.c - who goes over which link. */
+/* crossings.c - which flows cross which link. */
 #include "net/crossings.h"
 
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* crossings.h - who goes over which link: a list per link, a row per bundle of flows. */
+/*
+ * crossings.h - which flows cross which link: a list per link, a row per bundle of
+ * flows.
+ */
 #pragma once
 
 #include <stdint.h>
@@ -25,7 +28,7 @@ struct crossings {
 void crossings_init(struct crossings *crossings, uint32_t link_count);
 void crossings_release(struct crossings *crossings);
 
-/* A row of so many, next to each other: the first.  Not in any list yet. */
+/* Allocate a row of 'count' neighbours; returns the first.  Not in any list yet. */
 uint32_t crossings_row(struct crossings *crossings, uint32_t count);
 void crossings_row_free(struct crossings *crossings, uint32_t first, uint32_t count);
 
@@ -33,7 +36,7 @@ void crossings_row_free(struct crossings *crossings, uint32_t first, uint32_t co
 void crossings_attach(struct crossings *crossings, uint32_t first, uint32_t count);
 void crossings_detach(struct crossings *crossings, uint32_t first, uint32_t count);
 
-/* Everybody on a link: for (c = first; c != CROSSING_NONE; c = next). */
+/* All crossings of a link: for (c = first; c != CROSSING_NONE; c = next). */
 static inline uint32_t crossings_first(const struct crossings *crossings, uint32_t link)
 {
     return crossings->firsts[link];

@@ -1,13 +1,13 @@
 /*
- * fluid.c - distributed jobs that compute and communicate in turn, in fluid time.
+ * fluid.c - distributed jobs that compute and communicate in turn, as fluid flows.
  *
- *     before   (1-u) of the computing that nothing goes beside
- *     sending  one phase of traffic after the other; computing goes on beside it
- *     beside   what of that computing is left when all is sent
- *     after    u of the computing that nothing goes beside
+ *     before   (1-u) of the computing that does not overlap with sending
+ *     sending  one phase of traffic after the other; other computing overlaps with it
+ *     beside   what is left of that computing when all is sent
+ *     after    u of the computing that does not overlap with sending
  *
- * Each job has one thing that happens to it next: the end of its phase, at a time that
- * moves when its rate does.
+ * Each job has one next event: the end of its phase, at a time that moves with its
+ * rate.
  */
 #include "net/fluid.h"
 
@@ -22,16 +22,16 @@
 #define NONE FLUID_NONE
 #define EXACT_JOBS_MAX 512
 #define EXACT_CHANGES_MAX 30000000
-#define STEP_LEAST 1e-9 /* less of a step than this is none */
+#define STEP_LEAST 1e-9 /* a smaller part of a step counts as none */
 #define NS_FAR 9e18
 
 enum fluid_phase {
-    PHASE_IDLE, /* has made the steps it was to make */
+    PHASE_IDLE, /* has reached its target */
     PHASE_BEFORE,
     PHASE_SENDING,
     PHASE_BESIDE,
     PHASE_AFTER,
-    PHASE_MEAN, /* makes steps at a mean rate */
+    PHASE_MEAN, /* progresses at a mean rate */
 };
 
 struct fluid_job {
@@ -48,7 +48,7 @@ struct fluid_job {
     uint32_t sending;  /* which of its bundles                         */
     double steps;      /* made when the step in hand began             */
     double part;       /* of a step that is in hand: mostly 1          */
-    double target;     /* steps to make                                */
+    double target;     /* steps after which it is reported */
     double left;       /* bytes of each flow still to send, at 'since' */
     double rate;       /* bytes per second; or by the mean: steps      */
     int64_t since_ns;  /* of 'left', or by the mean of 'steps'         */
@@ -80,7 +80,7 @@ void fluid_release(struct fluid *fluid)
     free(fluid->pool.nodes);
 }
 
-/* --- what comes next -------------------------------------------------------------- */
+/* --- the next event --------------------------------------------------------------- */
 
 static void unschedule_job(struct fluid *fluid, uint32_t id)
 {
@@ -96,7 +96,7 @@ static void schedule_job(struct fluid *fluid, uint32_t id, int64_t at_ns)
     fluid->jobs[id].queued = true;
 }
 
-/* In so many seconds; never, if that is too far away. */
+/* In 's' seconds; never, if that is too far away. */
 static void schedule_in(struct fluid *fluid, uint32_t id, int64_t now_ns, double s)
 {
     double ns = s * 1e9;
@@ -114,7 +114,9 @@ int64_t fluid_next_ns(const struct fluid *fluid)
 
 /* --- exact ------------------------------------------------------------------------- */
 
-/* Rates have changed: whoever sends at another one gets there at another time. */
+/*
+ * Rates have changed: jobs that send at another rate end their phase at another time.
+ */
 static void follow_rates(struct fluid *fluid, int64_t now_ns)
 {
     for (uint32_t i = 0; i < fluid->rates.changed_count; i++) {
@@ -139,7 +141,7 @@ static void begin_computing(struct fluid *fluid, uint32_t id, enum fluid_phase p
     job->until_ns = job->queued ? fluid->pool.nodes[id].key : INT64_MAX;
 }
 
-/* Its next step, or none: true if it has made all it was to make. */
+/* Begin the next step; true if the job has reached its target instead. */
 static bool begin_step(struct fluid *fluid, uint32_t id, int64_t now_ns)
 {
     struct fluid_job *job = &fluid->jobs[id];
@@ -179,7 +181,7 @@ static void end_sending(struct fluid *fluid, uint32_t id, int64_t now_ns)
     follow_rates(fluid, now_ns);
 }
 
-/* All is sent: it computes what it has not computed meanwhile. */
+/* All is sent: compute what did not overlap with the sending. */
 static void end_all_sending(struct fluid *fluid, uint32_t id, int64_t now_ns)
 {
     struct fluid_job *job = &fluid->jobs[id];
@@ -193,7 +195,7 @@ static void end_all_sending(struct fluid *fluid, uint32_t id, int64_t now_ns)
                     job->part * job->turn * (1 - job->overlap) * job->step_s);
 }
 
-/* The phase of a job is over: true if it has made all it was to make. */
+/* End a job's phase; true if it has reached its target. */
 static bool end_phase(struct fluid *fluid, uint32_t id, int64_t now_ns)
 {
     struct fluid_job *job = &fluid->jobs[id];
@@ -205,7 +207,7 @@ static bool end_phase(struct fluid *fluid, uint32_t id, int64_t now_ns)
         return false;
     case PHASE_SENDING:
         end_sending(fluid, id, now_ns);
-        /* What rounding to a nanosecond leaves is nothing. */
+        /* Rounding to a nanosecond leaves next to nothing. */
         assert(fabs(job->left) <= job->rate * 1e-9 + job->volume * 1e-9);
         if (job->sending + 1 < job->phase_count)
             begin_sending(fluid, id, job->sending + 1, now_ns);
@@ -226,7 +228,7 @@ static bool end_phase(struct fluid *fluid, uint32_t id, int64_t now_ns)
     return false;
 }
 
-/* Part of the step in hand that is done. */
+/* The part of the current step that is done. */
 static double part_done(const struct fluid_job *job, int64_t now_ns)
 {
     double alone_s = (1 - job->overlap) * job->step_s;
@@ -303,7 +305,7 @@ static void join_mean(struct fluid *fluid, uint32_t id, const struct traffic *tr
                                                .level = job->level });
 }
 
-/* What a job sends, from the bundles that stood for it. */
+/* Rebuild a job's traffic from its bundles. */
 static void move_to_mean(struct fluid *fluid, uint32_t id)
 {
     struct fluid_job *job = &fluid->jobs[id];
@@ -345,7 +347,7 @@ static void switch_to_mean(struct fluid *fluid, int64_t now_ns)
     }
 }
 
-/* --- coming and going ----------------------------------------------------------------- */
+/* --- joining and leaving ---------------------------------------------------------- */
 
 static uint32_t take_job(struct fluid *fluid)
 {
@@ -370,7 +372,7 @@ static void set_owner(struct fluid *fluid, uint32_t bundle, uint32_t id)
     fluid->owners[bundle] = id;
 }
 
-/* The same for the same job and attempt, whoever came before it. */
+/* The same for the same job and attempt, whatever other jobs there are. */
 static double draw_turn(const struct fluid *fluid, const struct fluid_spec *spec)
 {
     struct rng rng;
@@ -459,7 +461,7 @@ void fluid_set_target(struct fluid *fluid, uint32_t id, double steps, int64_t no
     job->since_ns = job->phase == PHASE_IDLE ? now_ns : job->since_ns;
     job->target = steps;
     if (fluid->is_mean) {
-        /* One that has nothing to do is told so in its turn, as any other. */
+        /* A job with nothing to do is reported in its turn, as any other. */
         job->phase = PHASE_MEAN;
         job->rate = 1 / fluid->mean.jobs[id].time_s;
         schedule_in(fluid, id, now_ns, fmax(steps - job->steps, 0) / job->rate);

@@ -1,19 +1,19 @@
 /*
- * fluid.h - distributed jobs that compute and communicate in turn, in fluid time.
+ * fluid.h - distributed jobs that compute and communicate in turn, as fluid flows.
  *
- * A step of a job is computing, then sending what traffic.h says; part of the sending may
+ * A step of a job is computing, then sending (traffic.h); part of the sending may
  * overlap with computing.  Where in its step a job begins is drawn from the seed: jobs
- * that all began together would be in step for ever, and strict levels would look better
- * than they are.  The step is turned, not cut: (1-u) of the computing, the sending, u of
+ * that all began together would stay in step, and strict levels would look better than
+ * they are.  The step is rotated, not cut: (1-u) of the computing, the sending, u of
  * the computing, so that n steps of a job alone take exactly n times one.
  *
- * Exact: rates are worked out again whenever somebody begins or ends to send, for those
- * the change can reach.  That costs what the steps are, so beyond a number of jobs or of
- * changes the model goes over, for good, to mean rates (mean.h), where a job's speed
- * changes only when jobs come, go or change their level.
+ * Exact: rates are recomputed whenever a job begins or ends to send, for the jobs that
+ * the change can reach.  That costs as much as there are steps, so beyond a number of
+ * jobs or of changes the model switches, for good, to mean rates (mean_rates.h), where
+ * a job's speed changes only when jobs join, leave or change their level.
  *
- * The rest of the simulator asks two things: how many steps a job has made, and to be
- * told when it has made so many.
+ * The simulator asks how many steps a job has made, and is told when it has reached a
+ * target.
  */
 #pragma once
 
@@ -51,7 +51,7 @@ struct fluid {
     uint64_t seed;
     struct rates rates;
     struct mean_rates mean;
-    bool is_mean; /* goes by mean rates now */
+    bool is_mean; /* uses mean rates now */
     bool was_exact;
     struct fluid_job *jobs;
     uint32_t job_used, job_room, job_free;
@@ -62,7 +62,7 @@ struct fluid {
     struct heap_pool pool;
     struct heap due;
     uint64_t sequence;
-    uint64_t change_count; /* times somebody began or ended to send */
+    uint64_t change_count; /* times a job began or ended to send */
     double bytes_sent;     /* over all flows                        */
 };
 
@@ -77,22 +77,22 @@ void fluid_leave(struct fluid *fluid, uint32_t job, int64_t now_ns);
 /* Steps made since it joined; a step that is not over counts by its part. */
 double fluid_steps(const struct fluid *fluid, uint32_t job, int64_t now_ns);
 
-/* Say when it has made so many since it joined; INFINITY: never. */
+/* Report when it has made so many steps since it joined; INFINITY: never. */
 void fluid_set_target(struct fluid *fluid, uint32_t job, double steps, int64_t now_ns);
 
-/* From now on a step's computing takes so long; its packets have that level. */
+/* Change the computing time of a step; change the level of its packets. */
 void fluid_set_step(struct fluid *fluid, uint32_t job, double step_s, int64_t now_ns);
 void fluid_set_level(struct fluid *fluid, uint32_t job, uint32_t level, int64_t now_ns);
 
 /* Steps per second with the network to itself. */
 double fluid_alone_per_s(const struct fluid *fluid, uint32_t job);
 
-/* When something changes next; INT64_MAX: never. */
+/* The time of the next change; INT64_MAX: none. */
 int64_t fluid_next_ns(const struct fluid *fluid);
 
 /*
- * Let that happen: a job that has now made the steps it was to make, or FLUID_NONE.  Such
- * a job stands still until it gets another target or leaves.
+ * Process the next change: returns a job that has now reached its target, or
+ * FLUID_NONE.  Such a job stands still until it gets another target or leaves.
  */
 uint32_t fluid_happen(struct fluid *fluid);
 

@@ -1,4 +1,4 @@
-/* fluid_setup.h - how closely jobs that use the network are followed. */
+/* fluid_setup.h - how closely the network model follows jobs. */
 #pragma once
 
 #include <stdint.h>
@@ -11,6 +11,6 @@ enum fluid_mode {
 
 struct fluid_setup {
     enum fluid_mode mode;
-    uint32_t exact_jobs_max;    /* at once; 0: the standard             */
-    uint64_t exact_changes_max; /* begins and ends of sending; 0: the standard */
+    uint32_t exact_jobs_max;    /* at once; 0: the default */
+    uint64_t exact_changes_max; /* begins and ends of sending; 0: the default */
 };

@@ -1,4 +1,4 @@
-/* mean.c - how fast distributed jobs go in the long run. */
+/* mean_rates.c - the mean speed of distributed jobs. */
 #include "net/mean_rates.h"
 
 #include <assert.h>
@@ -73,7 +73,7 @@ static double step_time(const struct mean_rates *mean, const struct mean_rates_j
     return job->step_s - beside_s + fmax(beside_s, sending_s);
 }
 
-/* The job, and everybody it shares a link with. */
+/* Recompute the job, and all jobs that share a link with it. */
 static void recompute_near(struct mean_rates *mean, uint32_t id)
 {
     struct mean_rates_job *job = &mean->jobs[id];

@@ -1,15 +1,15 @@
 /*
- * mean.h - how fast distributed jobs go in the long run, without following their steps.
+ * mean_rates.h - the mean speed of distributed jobs, without following their steps.
  *
  * A job that makes a step in t seconds sends volume / t bytes per second over each link
- * in the mean.  While it sends it finds what the mean of the others leaves,
+ * on average.  While it sends it finds what the average of the others leaves,
  *
  *     rate = max(free - others of its level, free / flows of its level)
- *     free = capacity - those of earlier levels
+ *     free = capacity - jobs of earlier levels
  *
- * and at least a fair share of it; the narrowest link decides.  When a job comes, goes or
- * changes its level, it and those it shares a link with are worked out again, twice; the
- * change does not travel further.
+ * and at least a fair share of it; the narrowest link decides.  When a job joins,
+ * leaves or changes its level, it and the jobs that share a link with it are
+ * recomputed, twice; the change does not propagate further.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ struct mean_rates {
     struct mean_rates_job *jobs; /* by the caller's number */
     uint32_t job_room;
     uint32_t round;
-    uint32_t *changed; /* whose time is another one now */
+    uint32_t *changed; /* jobs with a new time */
     uint32_t changed_count, changed_room;
 };
 
@@ -49,7 +49,7 @@ struct mean_rates_spec {
 void mean_rates_init(struct mean_rates *mean, const struct topology *topology);
 void mean_rates_release(struct mean_rates *mean);
 
-/* Each leaves in 'changed' whose time has changed; the job itself is always among them. */
+/* Each lists the jobs with a new time in 'changed', always including the job itself. */
 void mean_rates_join(struct mean_rates *mean, uint32_t job,
                      const struct mean_rates_spec *spec);
 void mean_rates_leave(struct mean_rates *mean, uint32_t job);

@@ -1,9 +1,9 @@
 /*
- * rates.c - how fast each flow goes: max-min fair within a level, strict between levels.
+ * rates.c - rates of flows: max-min fair within a level, strict between levels.
  *
- * Water-filling: of all links, the one with the least left per flow of the present level
- * decides the rate of everybody who crosses it; they are set, what they use is taken
- * away everywhere, and the next such link is looked for.
+ * Water filling: the link with the least capacity left per flow of the current level
+ * decides the rate of all flows that cross it; they are fixed, what they use is
+ * subtracted everywhere, and the next such link is found.
  */
 #include "net/rates.h"
 
@@ -15,7 +15,7 @@
 #include "net/topology.h"
 
 #define NONE CROSSING_NONE
-#define EQUAL 1e-12 /* rates that differ by less, relatively, are the same */
+#define EQUAL 1e-12 /* rates that differ by less, relatively, are equal */
 
 void rates_init(struct rates *rates, const struct topology *topology)
 {
@@ -82,7 +82,10 @@ void rates_remove(struct rates *rates, uint32_t id)
     rates->bundle_free = id;
 }
 
-/* --- who is touched ---------------------------------------------------------------- */
+/*
+ * --- which bundles a change touches
+ * ----------------------------------------------------
+ */
 
 static void visit_link(struct rates *rates, uint32_t at)
 {
@@ -102,8 +105,8 @@ static void visit_links(struct rates *rates, const struct bundle *bundle)
 }
 
 /*
- * From the links of a bundle outwards: everybody of 'level' or later who is connected,
- * and what the earlier ones leave on each link.
+ * From the links of a bundle outwards: all connected bundles of 'level' or later, and
+ * what the earlier ones leave on each link.
  */
 static void collect_touched(struct rates *rates, const struct bundle *from,
                             uint32_t level)
@@ -146,7 +149,7 @@ static void fix_rate(struct rates *rates, struct bundle *bundle, double rate)
     }
 }
 
-/* The link that leaves least to each flow of this level; NONE when all are fixed. */
+/* The link with the least left for each flow of this level; NONE when all are fixed. */
 static uint32_t find_narrowest(const struct rates *rates, double *ret_share)
 {
     uint32_t best = NONE;
@@ -223,7 +226,7 @@ void rates_begin(struct rates *rates, uint32_t id)
     struct bundle *bundle = &rates->bundles[id];
     assert(!bundle->sending);
     bundle->sending = true;
-    bundle->rate = -1; /* whatever it gets, it is told */
+    bundle->rate = -1; /* so that it is among the changed */
     crossings_attach(&rates->crossings, bundle->first, bundle->count);
     recompute_rates(rates, bundle, bundle->level);
 }
@@ -266,7 +269,7 @@ static double link_load(const struct rates *rates, uint32_t link, uint32_t level
     return load;
 }
 
-/* On this link nobody of its level gets more, and there is nothing left. */
+/* The link is full, and no bundle of the same level gets more on it. */
 static bool is_held_back_by(const struct rates *rates, const struct bundle *bundle,
                             uint32_t link)
 {

@@ -1,10 +1,10 @@
 /*
  * topology.h - hosts, racks, and the links between them.
  *
- * Two tiers: every host has a full-duplex link to the switch of its rack, every rack one
- * to the core.  Each direction is a link of its own.  A rack's uplink has the sum of its
- * hosts' rates over the cluster's oversubscription; where that is 1 uplinks can never be
- * what holds a flow back, and are left out.
+ * Two tiers: every host has a full-duplex link to the switch of its rack, every rack
+ * one to the core.  Each direction is a link of its own.  A rack's uplink has the sum
+ * of its hosts' rates over the cluster's oversubscription; where that is 1 uplinks
+ * never limit a flow, and are left out.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 struct arena;
 struct cluster;
 
-/* What of a link's rate is payload: TCP, full frames of 1514 bytes. */
+/* The part of a link's rate that is payload: TCP, full frames of 1514 bytes. */
 #define PAYLOAD_SHARE (1448.0 / 1514.0)
 
 struct topology {
@@ -22,7 +22,7 @@ struct topology {
     const uint32_t *racks; /* by host                              */
     uint32_t host_count, rack_count;
     uint32_t link_count;
-    bool has_uplinks; /* that can hold a flow back */
+    bool has_uplinks; /* that can limit a flow */
 };
 
 void topology_init(struct topology *topology, struct arena *arena,

@@ -5,7 +5,7 @@
 
 #include "net/topology.h"
 
-/* Flows more over a link; links of racks come up again and again. */
+/* Add flows over a link. */
 static void add_use(struct traffic *traffic, uint32_t phase, uint32_t link,
                     double flows)
 {
@@ -51,7 +51,7 @@ static void make_ring(struct traffic *traffic, const struct topology *topology,
     }
 }
 
-/* One way between the server and its workers: 0 to it, 1 from it. */
+/* One direction between the server and its workers: 0 to it, 1 from it. */
 static void make_server_phase(struct traffic *traffic, uint32_t phase,
                               const struct topology *topology, const uint32_t *hosts,
                               uint32_t host_count, uint32_t server)

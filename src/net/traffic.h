@@ -1,12 +1,12 @@
 /*
  * traffic.h - what a job sends in one step, and over which links.
  *
- * A step's gradients, S bytes, on n hosts (workers on one host count once):
+ * The gradients of a step, S bytes, on n hosts (workers on one host count once):
  *
  *     ring all-reduce    every host sends 2(n-1)/n S to the next one
  *     parameter server   every worker sends S to the server, then gets S from it
  *
- * Whatever a job sends at a time are flows of equal volume that go at one pace, the
+ * All flows that a job sends at a time have equal volume and go at one rate, the
  * slowest one's; so a phase is a volume and, for every link, how many of the flows
  * cross it.
  */
@@ -20,7 +20,7 @@ struct topology;
 
 #define TRAFFIC_PHASES_MAX 2
 
-/* So many flows of a phase cross that link. */
+/* How many flows of a phase cross a link. */
 struct link_use {
     uint32_t link;
     double flows;

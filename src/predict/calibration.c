@@ -1,11 +1,11 @@
 /*
- * calibration.c - how much wider than its trials say an error bar has to be.
+ * calibration.c - how much wider than its trials suggest an error bar has to be.
  *
- * The table is made from the first half of the curves that docs/internals/prediction.md
- * speaks of: for each field the width that would have held four fifths, smoothed over its
- * neighbours, its logarithm taken down by a fifth, since a collection has its habits.
- * Rows 8 and 12 were set nearer to 1 by hand, after looking at both halves: there long
- * curves and short ones differ.
+ * The table is made from the first half of the curves in docs/internals/prediction.md:
+ * for each cell the width that would have held four fifths of them, smoothed over its
+ * neighbours, its logarithm reduced by a fifth against overfitting.  Rows 8 and 12 were
+ * set nearer to 1 by hand, after looking at both halves: there long curves and short
+ * ones differ.
  */
 #include "predict/calibration.h"
 
@@ -28,7 +28,7 @@ static const double widths[LENGTHS][DISTANCES] = {
     { 0.94, 0.97, 0.95, 0.87, 0.90 }, /* 150             */
 };
 
-/* Between which two of a rising list it lies, and how far on the way, by ratio. */
+/* A position between two entries of a rising list, by ratio. */
 struct table_place {
     uint32_t low;
     double share; /* of the way to the next: 0 to 1 */

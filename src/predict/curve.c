@@ -1,4 +1,4 @@
-/* curve.c - one job's learning curve: what it has reported, and what that foretells. */
+/* curve.c - one job's learning curve: its reports, and a forecast from them. */
 #include "predict/curve.h"
 
 #include <assert.h>
@@ -7,12 +7,12 @@
 
 #define FIT_POINTS 100
 #define KEEP 0.95       /* weight of a point against the next                      */
-#define POINTS_MIN 4    /* fewer are not enough to judge by                        */
+#define POINTS_MIN 4    /* fewer are not enough to fit */
 #define MISFIT_MAX 0.15 /* unexplained, against the range: more does not fit       */
 #define CALM_POINTS 8   /* before that many anything may be a spike                */
 #define SPIKE 8.0       /* times what is usual                                     */
 #define UNEVEN_PACE 0.1
-#define UNEVEN_MOST 4.0 /* times what was usual: a spike does not make it usual    */
+#define UNEVEN_MOST 4.0 /* times the usual: a spike does not change it */
 #define WORSE 1.5       /* than the fit before: search anew                        */
 #define BAR_MAX 0.5     /* half the error bar, against the range                   */
 #define BAR_NORMAL 1.28 /* deviations that hold a normal error four times in five  */
@@ -34,7 +34,7 @@ static uint32_t old_count(const struct curve *curve)
     return count;
 }
 
-/* Put the two points at 'from' together, at 'to'. */
+/* Merge the two points at 'from' into 'to'. */
 static void put_together(struct curve *curve, uint32_t to, uint32_t from)
 {
     curve->step[to] = (curve->step[from] + curve->step[from + 1]) / 2;
@@ -48,15 +48,15 @@ static void move_down(struct curve *curve, uint32_t to, uint32_t from, uint32_t 
 }
 
 /*
- * Of each level keep CURVE_PER_LEVEL, the newest, and put older ones together by twos:
- * they are then the newest of the next level.  Levels lie one after another, the highest
+ * Of each level keep CURVE_PER_LEVEL, the newest, and merge older ones by twos: they
+ * are then the newest of the next level.  Levels lie one after another, the highest
  * first.
  */
 static void fold_oldest(struct curve *curve)
 {
     curve->level_count[0] += CURVE_FOLD;
     uint32_t end = old_count(curve);
-    uint32_t newer = curve->kept - end; /* what lies behind the levels looked at */
+    uint32_t newer = curve->kept - end; /* points behind the levels visited */
     for (uint32_t level = 0; level + 1 < CURVE_LEVELS; level++) {
         uint32_t count = curve->level_count[level];
         uint32_t begin = end - count;
@@ -74,7 +74,7 @@ static void fold_oldest(struct curve *curve)
     }
 }
 
-/* Forget the newest point kept; it may stand for many. */
+/* Drop the newest point kept; it may stand for many. */
 static void forget_newest(struct curve *curve)
 {
     uint32_t old = old_count(curve);
@@ -89,10 +89,9 @@ static void forget_newest(struct curve *curve)
 }
 
 /*
- * Judge the point before the newest.  If it is far off while its neighbours agree, it is
- * a spike (a bad batch, an evaluation gone wrong) and says nothing about the curve: it
- * becomes what lies between them.  A drop of the learning rate is no spike: there the
- * neighbours differ.
+ * Check the point before the newest.  If it is far off while its neighbours agree, it
+ * is a spike (a bad batch, an evaluation gone wrong) and is replaced by what lies
+ * between them.  A drop of the learning rate is no spike: there the neighbours differ.
  */
 static void smooth_spike(struct curve *curve)
 {
@@ -155,7 +154,7 @@ void curve_check(const struct curve *curve)
 
 /* --- the fit ------------------------------------------------------------------------ */
 
-/* Fit arrays; 'inv' and 'exp' hold an earlier fit of theirs if 'warm'. */
+/* Fit arrays; 'inv' and 'exp' hold their earlier fits if 'warm'. */
 static struct curve_fit fit_arrays(const double *step, const double *value,
                                    uint32_t count, double origin,
                                    const struct curve_hint *hint, bool warm,
@@ -182,7 +181,7 @@ static struct curve_fit fit_arrays(const double *step, const double *value,
     return fit;
 }
 
-/* Whether what is left unexplained is little against the range, rounding aside. */
+/* Whether the unexplained rest is small against the range, rounding aside. */
 static bool explains_points(const struct curve_fit *fit, double low, double high)
 {
     return fit->rms <= MISFIT_MAX * (high - low) + 1e-12 * fabs(fit->best.limit);
@@ -239,7 +238,7 @@ struct forecast curve_forecast(struct curve *curve, double ahead, bool *ret_pred
 {
     struct forecast forecast =
         forecast_make(curve->step, curve->value, curve->kept, ahead);
-    if (curve->low >= 0) { /* what was never negative: an error rate, a loss, a score */
+    if (curve->low >= 0) { /* never negative before: an error rate, a loss, a score */
         forecast.value = forecast.value > 0 ? forecast.value : 0;
         forecast.low = forecast.low > 0 ? forecast.low : 0;
         forecast.high = forecast.high > 0 ? forecast.high : 0;

@@ -1,5 +1,5 @@
 /*
- * curve.h - one job's learning curve: what it has reported, and what that foretells.
+ * curve.h - one job's learning curve: its reports, and a forecast from them.
  *
  *     curve_init(&curve, NULL);
  *     curve_add(&curve, step, loss);                 with every report
@@ -7,12 +7,12 @@
  *     struct curve_value v = curve_at(&fit, step);   its value there, with an error bar
  *     struct forecast f = curve_forecast(&curve, 10, &predictable);
  *
- * The fit is cheap and smooth: its differences say what some more steps are worth.  The
- * forecast is careful (forecast.h), costs a hundred times more and is nearer to the truth.
+ * The fit is cheap and smooth: its differences tell what some more steps are worth.
+ * The forecast (forecast.h) costs a hundred times more and is more accurate.
  *
- * A curve takes the same room however long it grows: the newest points are kept as they
- * are, those before as means of 2, 4, 8, … of them, a few of each.  A point costs
- * nanoseconds, and a fit starts where the last one ended.
+ * A curve takes the same memory however long it grows: the newest points are kept as
+ * they are, those before as means of 2, 4, 8, ... of them, a few of each.  A point
+ * costs nanoseconds, and a fit starts where the last one ended.
  */
 #pragma once
 
@@ -23,12 +23,12 @@
 #include "predict/forecast.h"
 
 #define CURVE_NEW_MIN 192 /* newest points that are kept as they are               */
-#define CURVE_FOLD 64     /* points that are put together at a time                */
+#define CURVE_FOLD 64     /* points that are merged at a time */
 #define CURVE_PER_LEVEL 4 /* means of as many points                               */
 #define CURVE_LEVELS 40
 #define CURVE_KEPT_MAX (CURVE_NEW_MIN + CURVE_FOLD + CURVE_LEVELS * CURVE_PER_LEVEL)
 
-#define CURVE_VALUE_MAX 1e100 /* beyond it, and beyond the step, nothing is kept */
+#define CURVE_VALUE_MAX 1e100 /* larger values or steps are not kept */
 #define CURVE_STEP_MAX 1e15
 
 /* What is known about a job beforehand; zero: nothing. */
@@ -86,8 +86,8 @@ struct curve_fit curve_fit_points(const double *step, const double *value,
 struct curve_value curve_at(const struct curve_fit *fit, double step);
 
 /*
- * Where it will be 'ahead' points from now.  ret_predictable: the family explains it and
- * the error bar is narrow against the range of values seen.
+ * The value 'ahead' points from now.  ret_predictable: the family explains the curve
+ * and the error bar is narrow against the range of values seen.
  */
 struct forecast curve_forecast(struct curve *curve, double ahead,
                                bool *ret_predictable);

@@ -1,4 +1,4 @@
-/* estimate.c - how a job nobody knows would do beside others, from a few trials. */
+/* estimate.c - how an unknown job would run beside others, from a few trials. */
 #include "predict/estimate.h"
 
 #include <assert.h>
@@ -11,11 +11,11 @@
 #include "model/throughput.h"
 
 #define R ESTIMATE_RANK
-#define TURNS 30 /* of the alternating fit; then it stands still */
+#define TURNS 30 /* of the alternating fit, by which it has converged */
 
 struct estimate_job {
     uint32_t match;           /* reference that stands for it             */
-    bool stale;               /* cells were noted since it was looked for */
+    bool stale;               /* cells were measured since it was matched */
     uint8_t large[TYPES_MAX]; /* 'large' of the smallest it did not fit beside */
 };
 
@@ -78,7 +78,7 @@ static double dot_product(const double *a, const double *b, uint32_t count)
 
 static double clip_part(double kept)
 {
-    return kept > 0 ? fmin(kept, 1) : 0; /* NAN is nothing */
+    return kept > 0 ? fmin(kept, 1) : 0; /* NAN counts as 0 */
 }
 
 /* --- references ------------------------------------------------------------------------ */
@@ -111,7 +111,7 @@ static void fill_matrix(struct estimate *e, const struct throughput *table)
             }
 }
 
-/* Rows and columns in turn, each fitted to the others, until the columns stand. */
+/* Alternating least squares: fit rows to columns and columns to rows. */
 static void factorise_matrix(struct estimate *e, double *rows)
 {
     struct normal_equations normal;
@@ -199,7 +199,7 @@ void estimate_note(struct estimate *e, job_id job, uint32_t type, uint32_t refer
         known->large[type] = e->large[column];
 }
 
-/* Its known cells as they are, the others as its numbers say. */
+/* Known cells as measured, the others as its factors predict. */
 static void complete_row(struct estimate *e, job_id job)
 {
     const double *cells = cells_of(e, job);

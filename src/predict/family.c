@@ -1,4 +1,4 @@
-/* family.c - the better of two families, and their values. */
+/* family.c - the better of two families of learning curves, and their values. */
 #include "predict/family.h"
 
 #include <math.h>

@@ -32,7 +32,7 @@ struct family_points {
     const double *step, *value, *weight;
     uint32_t count; /* at most FAMILY_POINTS_MAX */
     double origin;  /* of k in inv: where training began; at most the first step  */
-    double sign;    /* 1: falls to its limit, -1: rises, 0: as the points say     */
+    double sign;    /* 1: falls to its limit, -1: rises, 0: by the points */
 };
 
 struct family_fit {

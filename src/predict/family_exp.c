@@ -16,7 +16,7 @@
 #define RATE_STEPS 14 /* doublings of RATE_MIN on the grid */
 #define ROUNDS_MAX 8
 
-/* e^-z for z from 0 to 700, to about 1e-14: the library's is not made for four. */
+/* e^-z for z from 0 to 700, to about 1e-14: the C library has none for four numbers. */
 static inline void exp_minus(const quad *z, quad *ret_e)
 {
     const quad round = QUAD(0x1.8p52);

@@ -16,8 +16,9 @@
 #define FIRST_MIN 0.2 /* a search starts with no more than 5 at the first point  */
 #define NOT_MUCH 1.5  /* times the best error: a start that is worth a try       */
 #define STRAIGHT -1.0 /* a limit below that, in ranges: nearly a straight line      */
-#define CATCH_UP 10   /* times the last gain: further behind another family is lost  */
-#define HOPELESS 10.0 /* times the error of another family: no valley is so deep    */
+#define CATCH_UP \
+    10 /* times the last gain: further behind the other family it gives up */
+#define HOPELESS 10.0 /* times the other family's error: no minimum is so deep */
 #define DAMPING 1e-3
 #define ROUNDS_MAX 24
 
@@ -139,7 +140,7 @@ static bool solve_open(double h[4][4], const double *g, double damping, unsigned
     return true;
 }
 
-/* A step from 'm' within the bounds: what would leave them stays on them. */
+/* A step from 'm' within the bounds: parameters that would leave them stay on them. */
 static bool inv_step(const struct inv_model *m, struct inv_sums *sums, double damping,
                      struct inv_model *next)
 {
@@ -175,7 +176,7 @@ static bool inv_step(const struct inv_model *m, struct inv_sums *sums, double da
     }
 }
 
-/* By how much the error falls on the way to 'next', if it were a parabola. */
+/* The expected fall of the error on the way to 'next', if it were a parabola. */
 static double inv_expected_gain(const struct inv_model *m, const struct inv_model *next,
                                 const struct inv_sums *sums)
 {
@@ -265,7 +266,8 @@ WIDE static void inv_moments(const struct sample *s, double d, struct inv_moment
     for (uint32_t i = 0; i < s->quads; i++) {
         quad x = s->x[i];
         quad u = s->y[i] - d;
-        u = (quad)((quad_bits)u & (quad_bits)(u > zero)); /* below d says nothing */
+        u = (quad)((quad_bits)u &
+                   (quad_bits)(u > zero)); /* points below d are ignored */
         quad t = s->w[i] * u * u * u;
         quad q = t * u;
         r0 += t;
@@ -345,9 +347,9 @@ static double inv_search_also(const struct sample *s, struct inv_model *m, doubl
 }
 
 /*
- * There may be other valleys.  One has a square where this one has none.  One has its
- * limit where the newest points are, where this one is nearly straight: a curve that fell
- * at once and is noise since, which a thinned sample does not show.
+ * There may be other minima.  One has a square where this one has none.  One has its
+ * limit where the newest points are, where this one is nearly straight: a curve that
+ * fell at once and is noise since, which a thinned sample does not show.
  */
 static double inv_search_cold(const struct sample *s, struct inv_model *m, double rival)
 {

@@ -1,8 +1,8 @@
 /*
- * forecast.c - where a learning curve will be some points ahead, and how sure that is.
+ * forecast.c - the value of a learning curve some points ahead, with an error bar.
  *
- * The constants were set by half of a collection of real curves and compared on the other
- * half; docs/internals/prediction.md has the figures.  None of them is sharp.
+ * The constants were fitted to half of a collection of real curves and compared on the
+ * other half; docs/internals/prediction.md has the figures.  None of them is sharp.
  */
 #include "predict/forecast.h"
 
@@ -13,13 +13,13 @@
 #include "predict/calibration.h"
 #include "predict/family.h"
 
-#define TRIALS_MAX 48 /* earlier points at which opinions are put to the test       */
+#define TRIALS_MAX 48 /* earlier points at which predictors are tested */
 #define WINDOW 96     /* points a family is fitted to                               */
-#define NEAR 16       /* points ahead; further off, points are put together         */
-#define TOGETHER 10   /* so that it is about so many ahead,                         */
+#define NEAR 16       /* points ahead; beyond that, points are merged */
+#define TOGETHER 10   /* so that it is about so many points ahead, */
 #define LEFT_MIN 40   /* but so many are left                                       */
 #define SERIES_MAX (WINDOW + TRIALS_MAX + NEAR)
-#define GAPS 9 /* newest distances between steps whose median counts         */
+#define GAPS 9 /* newest distances between steps, for their median */
 
 #define FAST 0.85 /* weight of a point against the next, in a short memory   */
 #define SLOW 0.97 /* and in a long one                                       */
@@ -28,14 +28,14 @@
 #define LEVEL_PACE 0.3
 
 #define RECENT 0.8 /* weight of a trial against the next                     */
-#define DOUBT 1.0  /* trials' worth of what is usual for an opinion          */
+#define DOUBT 1.0  /* weight of the usual error of a predictor, in trials */
 
 #define BAR_RECENT 0.95 /* weight of a trial against the next, in the error bar   */
-#define BAR_DOUBT 3.0   /* trials' worth of what is usual,                        */
-#define BAR_USUAL 1.2   /* which is such a width, in units of hardship            */
+#define BAR_DOUBT 3.0   /* weight of the usual width, in trials, */
+#define BAR_USUAL 1.2   /* which is this, in units of difficulty */
 #define BAR_PARTS 10    /* made of so many                                        */
 #define BAR_SHARE 0.8
-#define HARD_MOVE 0.3     /* of the way it is expected to go                       */
+#define HARD_MOVE 0.3     /* of the expected change */
 #define HARD_RANGE 0.0003 /* of the range seen                                     */
 #define FAR_POWER 0.3     /* of how much further than the trials it goes           */
 #define NOISE_SHARE 1.28  /* of the deviation: four fifths of a normal error       */
@@ -52,19 +52,19 @@ enum predictor {
     PREDICTORS,
 };
 
-/* How wrong each usually is, against the best. */
+/* The usual error of each predictor, relative to the best. */
 static const double usual_error[PREDICTORS] = {
     1.4, 1.0, 1.0, 1.1, 1.0, 1.1, 2.0, 2.0
 };
 
-/* What is looked at: the newest points, or means of neighbours where it goes far. */
+/* The newest points, or means of neighbours for distant forecasts. */
 struct forecast_series {
     double step[SERIES_MAX], value[SERIES_MAX];
     uint32_t count;
     uint32_t ahead; /* in points of this series */
 };
 
-/* What is carried from one point to the next. */
+/* State carried from one point to the next. */
 struct forecast_walk {
     struct family_fit inv_fast, inv_slow, exp_fast;
     bool warm;
@@ -75,8 +75,8 @@ struct forecast_walk {
 
 struct forecast_trial {
     double predicted[PREDICTORS];
-    double mixed;      /* the mixture's own word                     */
-    double difficulty; /* how far off it may be expected to be       */
+    double mixed;      /* the prediction of the mixture */
+    double difficulty; /* expected size of its error */
 };
 
 static double least_of(double a, double b)
@@ -89,7 +89,7 @@ static double largest_of(double a, double b)
     return a > b ? a : b;
 }
 
-/* The middle of a few numbers, which are left in order. */
+/* The median of a few numbers, which are left sorted. */
 static double find_median(double *numbers, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
@@ -114,7 +114,7 @@ double forecast_gap(const double *step, uint32_t count)
 
 /* --- the series --------------------------------------------------------------------- */
 
-/* Put points together to means over 'width' steps, the newest first; then turn round. */
+/* Average points over bins of 'width' steps, the newest first; then reverse. */
 static void bin_points(struct forecast_series *s, const double *step,
                        const double *value, uint32_t count, double width)
 {
@@ -161,9 +161,9 @@ static void series_make(struct forecast_series *s, const double *step,
     s->ahead = way / width < SERIES_MAX ? (uint32_t)(way / width + 0.5) : SERIES_MAX;
 }
 
-/* --- opinions ----------------------------------------------------------------------- */
+/* --- predictors ------------------------------------------------------------------- */
 
-/* Value at 'step' among the first 'count' points, straight between two of them. */
+/* The value at 'step' among the first 'count' points, by linear interpolation. */
 static double interpolate_value(const struct forecast_series *s, uint32_t count,
                                 double step)
 {
@@ -241,7 +241,7 @@ static double family_move(const struct family_fit *fit, double from, double to)
     return family_at(fit, to) - family_at(fit, from);
 }
 
-/* Every opinion about the value 'way' steps after point 'count' - 1. */
+/* Every predictor's value 'way' steps after point 'count' - 1. */
 static void evaluate_predictors(struct forecast_walk *walk,
                                 const struct forecast_series *s, uint32_t count,
                                 double gap, double way, double *predicted)
@@ -268,7 +268,9 @@ static void evaluate_predictors(struct forecast_walk *walk,
 
 /* --- the mixture -------------------------------------------------------------------- */
 
-/* How uneven the newest points are: half of what the middle of three is off. */
+/*
+ * The noise of the newest points: half of the distance of a point from its neighbours.
+ */
 static double estimate_noise(const double *value, uint32_t count)
 {
     double sum = 0;
@@ -289,8 +291,9 @@ static double to_power_8(double x)
 }
 
 /*
- * Mix what is said at point 'count' - 1 by how each did in the trials before, of which
- * the first 'ended' had come out by then.  Errors beyond the range seen count as that.
+ * Mix the predictions at point 'count' - 1 by each predictor's error in the trials
+ * before, of which the first 'ended' had ended by then.  Errors are capped at the range
+ * seen.
  */
 static void mix_predictions(const struct forecast_series *s, uint32_t count,
                             const struct forecast_trial *trials, uint32_t first,
@@ -323,7 +326,7 @@ static void mix_predictions(const struct forecast_series *s, uint32_t count,
     }
     trial->mixed /= all;
 
-    /* Where opinions differ, where it has far to go and where points are uneven. */
+    /* Difficulty: predictors differ, the change is large, or points are noisy. */
     double differ = 0;
     for (int o = 0; o < TREND; o++)
         differ += (shares[o] / all + 1.0 / PREDICTORS) / 2 *
@@ -347,11 +350,11 @@ static void put_score(struct forecast_score *scores, uint32_t count, double off,
     scores[i] = (struct forecast_score){ off, weight };
 }
 
-/* The off below which a share of all weight lies, straight between two of them. */
+/* The error below which a share of all weight lies, interpolated. */
 static double find_quantile(const struct forecast_score *scores, uint32_t count,
                             double want)
 {
-    double below = scores[0].weight / 2; /* each stands in the middle of its weight */
+    double below = scores[0].weight / 2; /* each at the middle of its weight */
     for (uint32_t i = 1; i < count; i++) {
         double next = below + (scores[i - 1].weight + scores[i].weight) / 2;
         if (next >= want) {
@@ -363,7 +366,9 @@ static double find_quantile(const struct forecast_score *scores, uint32_t count,
     return scores[count - 1].off;
 }
 
-/* Half the width of the bar, in units of hardship: a share of the trials lay within. */
+/*
+ * Half the width of the bar, in units of difficulty: a share of the trials was within.
+ */
 static double error_bar(const struct forecast_series *s,
                         const struct forecast_trial *trials, uint32_t first,
                         uint32_t count)
@@ -374,12 +379,12 @@ static double error_bar(const struct forecast_series *s,
     double w = 1;
     for (uint32_t t = count; t-- > 0; w *= BAR_RECENT) {
         double off = fabs(trials[t].mixed - s->value[first + t + s->ahead]);
-        if (off > 0) /* then it was hard */
+        if (off > 0) /* a difficulty of 0 would divide by it */
             off = off / largest_of(trials[t].difficulty, 1e-9 * off);
         put_score(scores, score_count++, off, w);
         all += w;
     }
-    for (int i = 0; i < BAR_PARTS; i++) { /* what is usual: they fall off like e^-x */
+    for (int i = 0; i < BAR_PARTS; i++) { /* the usual: an exponential distribution */
         double off = BAR_USUAL * log(1 - (i + 0.5) / BAR_PARTS) / log(1 - BAR_SHARE);
         put_score(scores, score_count++, off, BAR_DOUBT / BAR_PARTS);
         all += BAR_DOUBT / BAR_PARTS;
@@ -390,8 +395,8 @@ static double error_bar(const struct forecast_series *s,
 /* --- all of it ---------------------------------------------------------------------- */
 
 /*
- * Ask at earlier points, oldest first, and at the newest.  While the curve is short the
- * trials look less far ahead than is asked for: half of its length.
+ * Predict at earlier points, oldest first, and at the newest.  While the curve is short
+ * the trials look less far ahead than the forecast: half of its length.
  */
 static void run_trials(struct forecast_series *s, double there,
                        struct forecast_trial *trials, uint32_t *ret_first,
@@ -451,7 +456,7 @@ struct forecast forecast_make(const double *step, const double *value, uint32_t 
                    (s.ahead * forecast_gap(s.step, s.count)); /* against the trials */
     double half = error_bar(&s, trials, first, trial_count) * now.difficulty *
                   pow(largest_of(reach, 1), FAR_POWER);
-    if (ahead > NEAR) /* points that were put together are less uneven than one */
+    if (ahead > NEAR) /* merged points are less noisy than one */
         half = hypot(half, NOISE_SHARE * estimate_noise(value, count));
     half *= calibration_width(count, ahead);
     return (struct forecast){ .step = there,

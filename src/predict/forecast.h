@@ -1,12 +1,12 @@
 /*
- * forecast.h - where a learning curve will be some points ahead, and how sure that is.
+ * forecast.h - the value of a learning curve some points ahead, with an error bar.
  *
- * A family that fits is one opinion of several.  Others are "it stays as it is", "it goes
- * on as before, as seen on a logarithmic clock", "the trend goes on, damped".  Who is
- * right depends on the curve and on how far it has come, so the curve itself is asked:
- * each opinion is given at many earlier points, from what was known then, and compared
- * with what came.  Opinions are mixed by how they did, and the error bar is what the
- * mixture did wrong at those points, in proportion to how hard each was.
+ * A fitted family is one predictor of several.  Others are "it stays as it is", "it
+ * goes on as before, on a logarithmic scale", "the trend goes on, damped".  Which is
+ * right depends on the curve and on how far it has come, so each predictor is tested on
+ * the curve itself: at many earlier points, from what was known then.  Predictors are
+ * mixed by their errors in these trials, and the error bar follows from the errors of
+ * the mixture, in proportion to the difficulty of each.
  *
  * A pure function of its points: it keeps nothing and allocates nothing.
  */
@@ -15,14 +15,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FORECAST_POINTS_MAX 512 /* beyond that the oldest are not looked at */
+#define FORECAST_POINTS_MAX 512 /* older ones are ignored */
 
 struct forecast {
     double step;       /* at which the value is expected              */
     double value;      /* 0 points: 0                                 */
     double low, high;  /* holds the truth four times in five          */
     bool has_interval; /* from two points on                          */
-    uint32_t trials;   /* earlier points at which it was put to test  */
+    uint32_t trials;   /* earlier points at which it was tested */
 };
 
 /*

@@ -1,4 +1,4 @@
-/* rate.c - how fast a job goes: now, and with another number of GPUs. */
+/* rate.c - a job's speed: now, and with another number of GPUs. */
 #include "predict/rate.h"
 
 #include <assert.h>
@@ -79,17 +79,17 @@ static void fit_sizes(struct rate_model *model)
         return;
     double work_s = (n * xy - x * y) / det;
     double fixed_s = (xx * y - x * xy) / det;
-    if (work_s < 0) { /* more GPUs, and slower */
+    if (work_s < 0) { /* slower with more GPUs */
         work_s = 0;
         fixed_s = y / n;
     }
     if (fixed_s < 0)
-        return; /* better than in proportion: all is divided */
+        return; /* superlinear: all is divided */
     model->work_s = work_s;
     model->fixed_s = fixed_s;
 }
 
-/* Its place, one that is free, or that of the size known least. */
+/* The entry of that size, a free one, or that of the size known least. */
 static struct rate_size *find_size(struct rate_model *model, double gpus)
 {
     struct rate_size *least = &model->sizes[0];

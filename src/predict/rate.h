@@ -1,13 +1,13 @@
 /*
- * rate.h - how fast a job goes: now, and with another number of GPUs.
+ * rate.h - a job's speed: now, and with another number of GPUs.
  *
- * struct rate makes a steady throughput of progress reports that come unevenly.
- * struct rate_model is the run time of an iteration on a GPUs,
+ * struct rate computes a steady throughput from uneven progress reports.  struct
+ * rate_model is the run time of an iteration on a GPUs,
  *
  *     t(a) = w/a + t0      w, t0 >= 0
  *
- * by least squares over what was seen: w is work that is divided, t0 what is not, such as
- * synchronisation.  With t0 = 0 it is the model of SLAQ (SoCC 2017).
+ * by least squares over the measurements: w is work that is divided, t0 what is not,
+ * such as synchronisation.  With t0 = 0 it is the model of SLAQ (SoCC 2017).
  *
  * Neither allocates; both are plain values and may be copied.
  */
@@ -19,21 +19,22 @@
 /* --- throughput --------------------------------------------------------------------- */
 
 struct rate {
-    double memory_s; /* what is older counts e times less, and so on       */
+    double memory_s; /* older reports count e times less, and so on */
     double weighted; /* steps per second, weighted, …                      */
     double weight;   /* … and the weights                                  */
     int64_t last_ns; /* time and step of the last report that was counted  */
     double last_step;
-    bool begun; /* there is one                                       */
+    bool begun; /* there was a report */
 };
 
 /* 'memory_s' is above 0. */
 void rate_init(struct rate *rate, double memory_s);
 
 /*
- * At that time the job had made so many steps.  Between two reports it is taken to have
- * gone evenly, so it does not matter how often it reports.  Steps that go back are a
- * restart: counting begins anew there.  A report of a time already seen changes nothing.
+ * The job had made so many steps at that time.  Between two reports it is assumed to
+ * progress evenly, so it does not matter how often it reports.  Steps that go back are
+ * a restart: counting begins anew there.  A report of a time already seen changes
+ * nothing.
  */
 void rate_report(struct rate *rate, int64_t time_ns, double step);
 

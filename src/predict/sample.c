@@ -1,13 +1,16 @@
-/* sample.c - points on one scale, for the files that fit families to them. */
+/* sample.c - points on one scale, for fitting families to them. */
 #include "predict/sample.h"
 
 #include <math.h>
 
-/* Four of them, from wherever they stand. */
+/* Four numbers at any address. */
 typedef double quad_there __attribute__((vector_size(32), aligned(8), may_alias));
 #define LOAD(from) (*(const quad_there *)(from))
 
-/* Which way values go with the step, by their covariance: 1 down, -1 up, 0 neither. */
+/*
+ * Whether values fall or rise with the step, by their covariance: 1 down, -1 up, 0
+ * neither.
+ */
 WIDE static double covariance_sign(const struct family_points *points)
 {
     quad w1 = { 0 }, wx = { 0 }, wy = { 0 }, wxy = { 0 };
@@ -68,7 +71,7 @@ WIDE static void find_range(const double *value, uint32_t count, double *ret_low
     *ret_high = high[0];
 }
 
-/* Points onto the sample's scale; what fills up the last quad repeats the last point. */
+/* Scale the points; the last quad is filled up with the last point. */
 WIDE static void fill_sample(struct sample *s, const struct family_points *points)
 {
     double origin = s->origin;
@@ -117,7 +120,7 @@ bool sample_make(struct sample *s, const struct family_points *points, double or
 
 void sample_thin(struct sample *thin, const struct sample *s)
 {
-    /* Two at least, which takes the edge off noise. */
+    /* Groups of at least two, to reduce noise. */
     uint32_t most = 2 * SAMPLE_THIN_POINTS;
     uint32_t group = 2 * ((s->count + most - 1) / most);
     uint32_t out = 0;

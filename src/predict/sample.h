@@ -1,11 +1,11 @@
 /*
- * sample.h - points on one scale, for the files that fit families to them.
+ * sample.h - points on one scale, for fitting families to them.
  *
  * Steps go to 0..1 and values to 0..1 with the limit below, whatever their units and
- * whichever way they go.  Sums run over four points at a time.  Functions that are WIDE
- * are compiled twice, for machines with vectors of four numbers and for any; both do the
- * same operations in the same order, and give the same bits.
- * They call nothing: wide registers are tidied up where they return.
+ * direction.  Sums run over four points at a time.  Functions that are WIDE are
+ * compiled twice, for machines with vectors of four numbers and for any; both do the
+ * same operations in the same order, and give the same bits.  They call no other
+ * function: wide registers are cleared where they return.
  */
 #pragma once
 
@@ -48,7 +48,7 @@ static inline double sum_of(const quad *q)
     return ((*q)[0] + (*q)[1]) + ((*q)[2] + (*q)[3]);
 }
 
-/* Which way they go: as it is said, or as the points say; 0 if they stand still. */
+/* The direction: as given, or by the points; 0 if they stand still. */
 double sample_sign(const struct family_points *points);
 
 /* Bring the points to one scale; false where there is nothing to fit. */
@@ -61,12 +61,12 @@ void sample_thin(struct sample *thin, const struct sample *s);
 /* The weighted mean of y. */
 double sample_mean(const struct sample *s);
 
-/* The weighted mean, for points of which no family says more. */
+/* The weighted mean, for points that no family explains. */
 struct family_fit sample_flat(const struct family_points *points, double sign);
 
 /*
- * family_fit_inv() beside another family that has left the error 'rival': where it is far
- * behind that and gains little, it stops early.  A fit that starts from there goes on.
+ * family_fit_inv() in competition with another family of error 'rival': where it is far
+ * behind that and gains little, it stops early.  A later fit may continue from there.
  */
 struct family_fit sample_fit_inv(const struct family_points *points,
                                  const struct family_fit *warm, double rival);
