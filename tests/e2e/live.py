@@ -1,4 +1,4 @@
-"""live - a real berthd in a scratch folder, for tests: start it, ask it, kill it."""
+"""live - a real berthd in a scratch folder, for tests: start it, send requests, kill it."""
 import http.client
 import json
 import os
@@ -16,7 +16,7 @@ PATIENCE = 90  # seconds: a wait that takes longer has failed, also on a busy ma
 
 
 def until(holds, seconds=PATIENCE):
-    """What holds() says, once that is something; an AssertionError if it never is."""
+    """Wait until holds() is true and return its value; AssertionError: it never is."""
     end = time.monotonic() + seconds
     while not (answer := holds()):
         if time.monotonic() > end:
@@ -39,7 +39,7 @@ class Wire(http.client.HTTPConnection):
 
 
 class Daemon:
-    """A berthd of our own; everything it leaves is below 'dir'."""
+    """A berthd of its own; all its files are below 'dir'."""
 
     def __init__(self, *flags, gpus="v100:4", folder=None):
         self.dir = folder or tempfile.mkdtemp(prefix="berth-live-")
@@ -88,7 +88,7 @@ class Daemon:
             raise AssertionError(f"berthd ended with {self.process.returncode}: {words}")
 
     def ask(self, method, path, body=None, timeout=PATIENCE):
-        """Status and answer."""
+        """Send a request; returns the status and the reply."""
         wire = Wire(self.socket, timeout)
         try:
             text = json.dumps(body) if isinstance(body, (dict, list)) else body
@@ -97,14 +97,14 @@ class Daemon:
             data = reply.read()
         finally:
             wire.close()
-        # By what it says it is: the output of a job may be a number as well.
+        # By its content type: the output of a job may be valid JSON as well.
         if "json" in (reply.getheader("Content-Type") or ""):
             return reply.status, json.loads(data)
         return reply.status, data.decode("utf-8", "replace")
 
     def supervisors(self):
-        """The berth-run of each job.  A child of one that has not become the job yet has the same
-        words, and is none."""
+        """The berth-run of each job.  Its child has the same arguments until it becomes the job,
+        and is left out."""
         done = subprocess.run(["pgrep", "-f", f"berth-run.*{self.state}"],
                               stdout=subprocess.PIPE, check=False, text=True)
         found = {}
@@ -135,7 +135,7 @@ class Daemon:
         return answer
 
     def wait(self, ident, states=ENDED, seconds=PATIENCE):
-        """The job, once it is in one of these states."""
+        """Wait until the job is in one of these states, and return it."""
         end = time.monotonic() + seconds
         while True:
             job = self.job(ident)
@@ -146,7 +146,7 @@ class Daemon:
             time.sleep(0.02)
 
     def events(self, ident=None):
-        """What happened, in order, from the log itself."""
+        """The events in order, from the log."""
         import sqlite3
         base = sqlite3.connect(f"file:{self.state}/berth.db?mode=ro", uri=True)
         rows = base.execute("SELECT text FROM event ORDER BY seq").fetchall()

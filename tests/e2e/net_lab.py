@@ -1,4 +1,4 @@
-"""A network of our own for the tests, jobs that talk in it, and berth-flowd on its hosts."""
+"""A network of namespaces for the tests, jobs that send in it, and berth-flowd on its hosts."""
 import ctypes
 import functools
 import http.server
@@ -36,7 +36,7 @@ def cgroup_root():
 
 
 def missing():
-    """Why there can be no lab here; None: there can."""
+    """Why there can be no lab here, or None."""
     if os.geteuid() != 0:
         return "only root can make network namespaces"
     for program in ("ip", "tc", "nsenter"):
@@ -51,14 +51,14 @@ def missing():
 
 @functools.lru_cache(maxsize=None)
 def usable(backend):
-    """None, or why this backend cannot be tried here."""
+    """Why this backend cannot be tested here, or None."""
     said = subprocess.run([FLOWD, "--check"], capture_output=True, text=True).stdout
     row = re.search(rf"(?m)^(ok|NO) +{backend} +(.*)$", said)
     return None if row and row.group(1) == "ok" else row.group(2) if row else "not there"
 
 
 def in_namespace(name, work):
-    """What 'work' returns when done by a thread in that network namespace."""
+    """Run 'work' in a thread in that network namespace, and return its value."""
     answer = []
 
     def thread():
@@ -68,7 +68,7 @@ def in_namespace(name, work):
                 if libc.setns(file.fileno(), 0x40000000) < 0:
                     raise OSError(ctypes.get_errno(), "setns")
             answer.append((work(), None))
-        except Exception as error: # handed to who waits
+        except Exception as error: # raised again in the waiting thread
             answer.append((None, error))
 
     worker = threading.Thread(target=thread)
@@ -81,7 +81,7 @@ def in_namespace(name, work):
 
 
 def until(what, timeout=5.0, step=0.01):
-    """Wait until it is so; what it returned, and False if it never was."""
+    """Wait until the condition holds; returns its value, or False."""
     end = time.monotonic() + timeout
     while not (result := what()):
         if time.monotonic() > end:
@@ -114,7 +114,7 @@ class Lab:
         return f"{self.name}-{host}"
 
     def nft(self, host, *words):
-        """What is in the packet filter of a host; None: there is no nft to ask."""
+        """The packet filter of a host; None: nft is not installed."""
         if not shutil.which("nft", path=PATH):
             return None
         return subprocess.run(
@@ -122,12 +122,12 @@ class Lab:
             capture_output=True, text=True, env={**os.environ, "PATH": PATH}).stdout
 
     def cgroup(self, name):
-        """Made; its path as berthd would say it."""
+        """Make a cgroup; returns its path as berthd sends it."""
         os.makedirs(os.path.join(self.root, self.name, name), exist_ok=True)
         return os.path.relpath(os.path.join(self.root, self.name, name), "/sys/fs/cgroup")
 
     def start(self, host, *command, cgroup=None, **more):
-        """A process on a host, in a cgroup from its beginning."""
+        """Start a process on a host, in a cgroup from its start."""
         words = ["nsenter", f"--net=/run/netns/{self.namespace(host)}", *command]
         if cgroup:
             words = ["sh", "-c", 'echo $$ >"/sys/fs/cgroup/$0/cgroup.procs" && exec "$@"',
@@ -137,7 +137,7 @@ class Lab:
                                 **more)
 
 
-# A job that says something all the time, with packets that allow congestion marks.
+# A job that sends all the time, with packets that allow congestion marks.
 TALK = r"""
 import socket, sys, time
 port, tos = int(sys.argv[1]), int(sys.argv[2])
@@ -162,7 +162,7 @@ while True:
 
 
 class Talker:
-    """A job that talks to host 4; each has a port of its own."""
+    """A job that sends to host 4, to its own port."""
     ports = iter(range(7100, 9000))
 
     def __init__(self, lab, cgroup=None, tos=2, wrap=(), host="h1", **more):
@@ -192,7 +192,7 @@ class Talker:
 
 
 class Watch:
-    """What arrives at host 4: the last traffic class per port and kind of packet."""
+    """Captures at host 4: the last traffic class per port and kind of packet."""
 
     def __init__(self, lab):
         self.wire = in_namespace(lab.namespace("h4"), lambda: socket.socket(
@@ -239,7 +239,7 @@ class Watch:
         return None
 
     def stays(self, port, point, seconds, kinds=KINDS):
-        """Whether all packets that come now, and some do, have it."""
+        """Whether all packets that arrive now, at least some, have it."""
         end = time.monotonic() + seconds
         begun = time.monotonic()
         while time.monotonic() < end:
@@ -255,7 +255,7 @@ class Watch:
 
 
 class Flows:
-    """Says to agents what a berthd would, or what none should."""
+    """A fake berthd: sends valid and invalid events to agents."""
 
     def __init__(self, folder, token=None):
         self.token, self.said, self.words, self.joined = token, [], {}, 0
@@ -353,7 +353,7 @@ class Flows:
                 self.streams.discard((host, mail))
 
     def raw(self, text, host="h1"):
-        """To who listens now; who comes later does not hear it."""
+        """Send to the agents that are connected now."""
         text = text if isinstance(text, bytes) else text.encode()
         with self.lock:
             for name, mail in self.streams:
@@ -366,14 +366,14 @@ class Flows:
         return f"event: flows\ndata: {json.dumps(body)}\n\n".encode()
 
     def say(self, jobs, host="h1", **more):
-        """The whole truth from now on."""
+        """Set the desired marks, which all agents get from now on."""
         text = self.word(jobs, host, **more)
         with self.lock:
             self.words[host] = text
         self.raw(text, host)
 
     def go(self):
-        """Away, with all connections."""
+        """Stop, and close all connections."""
         self.alive = False
         self.server.shutdown()
         self.server.server_close()
@@ -384,7 +384,7 @@ class Agent:
     """berth-flowd on a host."""
 
     def __init__(self, lab, flows, *flags, host="h1", named=True, **more):
-        name = ("--host", host) if named else () # a berthd knows its own
+        name = ("--host", host) if named else () # berthd knows its own host
         self.process = lab.start(host, FLOWD, "--server", flows.address, *name, *flags,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
         self.heard, self.told = [], []

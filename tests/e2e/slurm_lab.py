@@ -1,4 +1,4 @@
-"""A Slurm of our own for the tests, and berth-slurm on it."""
+"""A Slurm for the tests on this machine, and berth-slurm connected to it."""
 import json
 import os
 import queue
@@ -17,7 +17,7 @@ PATIENCE = 90  # seconds, as in live.py
 
 
 def missing():
-    """Why there can be no lab here; None: there can."""
+    """Why there can be no lab here, or None."""
     if os.geteuid() != 0:
         return "only root can start a Slurm of our own"
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
@@ -62,7 +62,7 @@ class Lab:
             return int(file.read())
 
     def start(self, *words):
-        """A daemon that was killed, again."""
+        """Start a daemon again that was killed."""
         done = self.run(*words)
         assert done.returncode == 0, done.stderr
 
@@ -75,7 +75,7 @@ class Lab:
 
 
 class Driver:
-    """berth-slurm, spoken to as berthd does; keeps what it said."""
+    """berth-slurm, with requests as berthd sends them; keeps its messages."""
 
     def __init__(self, lab, *flags):
         self.process = subprocess.Popen(
@@ -93,7 +93,7 @@ class Driver:
         self.lines.put((time.monotonic(), None))
 
     def hear(self, timeout):
-        """Take in one line; False: there is none."""
+        """Read one line; False: there is none."""
         try:
             when, line = self.lines.get(timeout=max(timeout, 0))
         except queue.Empty:
@@ -115,7 +115,7 @@ class Driver:
         return True
 
     def until(self, what, timeout=PATIENCE):
-        """Listen until it is so; what it returned."""
+        """Read lines until the condition holds; returns its value."""
         end = time.monotonic() + timeout
         while not (result := what()):
             if not self.hear(end - time.monotonic()):
@@ -131,24 +131,24 @@ class Driver:
         self.process.stdin.flush()
 
     def send(self, verb, job=None, **more):
-        """Its number, for those who do not wait."""
+        """Send a request; returns its seq, without waiting."""
         self.seq += 1
         words = {"seq": self.seq, "verb": verb, **({"job": job} if job else {}), **more}
         self.write(json.dumps(words) + "\n")
         return self.seq
 
     def order(self, verb, job=None, **more):
-        """Wait for what came of it."""
+        """Wait for the result of a request."""
         seq = self.send(verb, job, **more)
         return self.until(lambda: self.done.get(seq))
 
     def look(self):
-        """All that is so now."""
+        """All current jobs and nodes, after a poll."""
         assert self.order("poll")["ok"]
         return self.jobs
 
     def state(self, job, state, timeout=PATIENCE, **more):
-        """Wait until the job is in this state, and all of these are so too."""
+        """Wait until the job is in this state, and all these fields match."""
         return self.until(lambda: (now := self.jobs.get(job)) and now["state"] == state
                           and all(now.get(k) == v for k, v in more.items()) and now, timeout)
 

@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: the programs, a scratch folder, and what a run said."""
+"""Shared by the end-to-end tests: paths of the programs, a scratch folder, runs of berth."""
 import os
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ DATA = os.environ.get("BERTH_DATA")
 
 
 class Case(unittest.TestCase):
-    """A test with berth at hand and an empty folder that is thrown away."""
+    """A test that can run berth, with an empty folder that is removed afterwards."""
 
     def setUp(self):
         if not os.access(BERTH, os.X_OK):
@@ -21,7 +21,7 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
 
     def berth(self, *words, env=None, **more):
-        """Run it in the scratch folder; status, stdout and stderr are in the answer."""
+        """Run berth in the scratch folder; returns status, stdout and stderr."""
         more.setdefault("timeout", 300)
         return subprocess.run(
             [BERTH, *words], cwd=self.scratch, env={**os.environ, **(env or {})}, text=True,
@@ -39,7 +39,7 @@ class Case(unittest.TestCase):
         return sorted(os.listdir(self.scratch))
 
     def assert_refused(self, *words, says=""):
-        """Wrong usage or input: status 2, one sentence on stderr, nothing else anywhere."""
+        """Wrong usage or input: status 2, one sentence on stderr, and no other output."""
         before = self.files()
         done = self.berth(*words)
         self.assertEqual(done.returncode, 2, done)

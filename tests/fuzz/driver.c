@@ -1,5 +1,5 @@
 /*
- * driver.c - runs one fuzz target over its corpus and over mutants of it.
+ * driver.c - run one fuzz target on its corpus and on mutants of it.
  *
  *     fuzz_NAME [FILE | FOLDER]...
  *
@@ -11,7 +11,7 @@
  * mutants, the same for the same BERTH_SEED.  The input that ends the program is left in
  * the file fuzz_NAME.input of the working folder; give it as FILE to see it again.
  *
- * With BERTH_EVIDENCE_OUT set to a file, a line of JSON says there how many were survived.
+ * With BERTH_EVIDENCE_OUT set to a file, a line of JSON with the counts is added to it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -40,7 +40,7 @@ struct input {
 
 static struct input inputs[INPUTS_MAX];
 static uint32_t input_count;
-static struct input now; /* what the target looks at */
+static struct input now; /* the input of the target */
 static char left_behind[256];
 
 static void leave_input(void)

@@ -1,4 +1,4 @@
-/* format.h - what the fuzz targets of file formats share. */
+/* format.h - shared by the fuzz targets of file formats. */
 #pragma once
 
 #include <assert.h>
