@@ -30,6 +30,13 @@ int command_wrong(const struct flags *flags, const char *fmt, ...)
     return 2;
 }
 
+int command_refuse_words(const struct flags *flags)
+{
+    if (flags->word_count == 0)
+        return 0;
+    return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
+}
+
 int command_failed(const struct flags *flags, const char *fmt, ...)
 {
     va_list args;

@@ -87,7 +87,10 @@ double flags_number(const struct flags *flags, const char *name, double min, dou
 int command_wrong(const struct flags *flags, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The same, and return 1 (failed). */
+/* 0, or 2 after a message if there are words besides the flags. */
+int command_refuse_words(const struct flags *flags);
+
+/* Print "berth NAME: message" on stderr and return 1 (failed). */
 int command_failed(const struct flags *flags, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

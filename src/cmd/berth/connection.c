@@ -29,16 +29,22 @@ int connection_open(struct call **ret_call, const struct flags *flags)
     return 0;
 }
 
-int connection_get(const struct flags *flags, const char *path, struct json **ret)
+int connection_call(const struct flags *flags, const char *method, const char *path,
+                    const struct json *body, struct json **ret)
 {
     struct call *call = NULL;
     struct error err;
     int status = connection_open(&call, flags);
     if (status)
         return status;
-    int r = call_json(call, "GET", path, NULL, ret, &err);
+    int r = call_json(call, method, path, body, ret, &err);
     call_close(call);
     return command_status(flags, r, &err);
+}
+
+int connection_get(const struct flags *flags, const char *path, struct json **ret)
+{
+    return connection_call(flags, "GET", path, NULL, ret);
 }
 
 /* "5" or "5-9", appended. */

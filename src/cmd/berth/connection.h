@@ -22,7 +22,11 @@
  */
 int connection_open(struct call **ret_call, const struct flags *flags);
 
-/* Connect, and GET something.  0, or an exit status after a message. */
+/* Connect, and make one call.  'body' may be NULL.  0, or an exit status after a message. */
+int connection_call(const struct flags *flags, const char *method, const char *path,
+                    const struct json *body, struct json **ret);
+
+/* The same for GET. */
 int connection_get(const struct flags *flags, const char *path, struct json **ret);
 
 #define CONNECTION_IDS_MAX 100000

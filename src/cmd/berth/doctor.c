@@ -333,8 +333,8 @@ static void print_checks(const struct json *checks)
 
 static int doctor_run(const struct flags *flags)
 {
-    if (flags->word_count > 0)
-        return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
+    if (command_refuse_words(flags))
+        return 2;
     struct json *checks = json_new_array();
     check_programs(checks);
     check_daemon(checks, flags);

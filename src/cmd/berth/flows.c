@@ -104,8 +104,8 @@ static void print_flows(const struct json *list)
 static int flows_run(const struct flags *flags)
 {
     struct json *answer = NULL;
-    if (flags->word_count > 0)
-        return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
+    if (command_refuse_words(flags))
+        return 2;
     int status = connection_get(flags, "/v1/flows", &answer);
     if (status)
         return status;

@@ -163,8 +163,8 @@ static int history_run(const struct flags *flags)
 {
     struct json *answer = NULL;
     struct buf path;
-    if (flags->word_count > 0)
-        return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
+    if (command_refuse_words(flags))
+        return 2;
     if (flags_get(flags, "json") && flags_get(flags, "csv"))
         return command_wrong(flags, "either --json or --csv");
     buf_init(&path, 1 << 16);

@@ -62,8 +62,8 @@ static void add_entry(struct text_table *table, const struct json *entry)
 static int ledger_run(const struct flags *flags)
 {
     struct json *answer = NULL;
-    if (flags->word_count > 0)
-        return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
+    if (command_refuse_words(flags))
+        return 2;
     int status = connection_get(flags, "/v1/ledger", &answer);
     if (status)
         return status;

@@ -89,8 +89,8 @@ static void add_node(struct text_table *table, const struct json *node,
 static int nodes_run(const struct flags *flags)
 {
     struct json *answer = NULL;
-    if (flags->word_count > 0)
-        return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
+    if (command_refuse_words(flags))
+        return 2;
     int status = connection_get(flags, "/v1/nodes", &answer);
     if (status)
         return status;

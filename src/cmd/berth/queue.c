@@ -52,8 +52,8 @@ static int queue_run(const struct flags *flags)
     struct call *call = NULL;
     struct buf path;
     bool watch = flags_get(flags, "watch") != NULL;
-    if (flags->word_count > 0)
-        return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
+    if (command_refuse_words(flags))
+        return 2;
     if (watch && (!isatty(STDOUT_FILENO) || flags_get(flags, "json")))
         return command_wrong(flags, "--watch wants a terminal, and no --json");
     int status = connection_open(&call, flags);

@@ -51,16 +51,10 @@ static int read_job_flags(const struct flags *flags, struct json *body)
 static int send_change(const struct flags *flags, const char *path,
                        const struct json *body)
 {
-    struct call *call = NULL;
     struct json *answer = NULL;
-    struct error err;
-    int status = connection_open(&call, flags);
+    int status = connection_call(flags, "PATCH", path, body, &answer);
     if (status)
         return status;
-    int r = call_json(call, "PATCH", path, body, &answer, &err);
-    call_close(call);
-    if (r < 0)
-        return command_status(flags, r, &err);
     if (flags_get(flags, "json"))
         return format_print_json(answer);
     json_free(answer);

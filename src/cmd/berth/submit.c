@@ -58,15 +58,9 @@ static int print_answer(const struct flags *flags, struct json *answer)
 
 static int send_request(const struct flags *flags, const struct json *body)
 {
-    struct call *call = NULL;
     struct json *answer = NULL;
-    struct error err;
-    int status = connection_open(&call, flags);
-    if (status)
-        return status;
-    int r = call_json(call, "POST", "/v1/jobs", body, &answer, &err);
-    call_close(call);
-    return r < 0 ? command_status(flags, r, &err) : print_answer(flags, answer);
+    int status = connection_call(flags, "POST", "/v1/jobs", body, &answer);
+    return status ? status : print_answer(flags, answer);
 }
 
 static int submit_run(const struct flags *flags)

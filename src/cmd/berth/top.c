@@ -194,8 +194,8 @@ static int top_run(const struct flags *flags)
     struct top top = { .call = NULL };
     struct call *events = NULL;
     struct error err;
-    if (flags->word_count > 0)
-        return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
+    if (command_refuse_words(flags))
+        return 2;
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return command_wrong(flags, "wants a terminal; 'berth queue' does not");
     int status = connection_open(&top.call, flags);

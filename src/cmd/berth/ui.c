@@ -82,24 +82,12 @@ static bool open_browser(const char *url)
     return false;
 }
 
-static int get_url(const struct flags *flags, struct json **ret)
-{
-    struct call *call = NULL;
-    struct error err;
-    int status = connection_open(&call, flags);
-    if (status)
-        return status;
-    int r = call_json(call, "POST", "/v1/ui", NULL, ret, &err);
-    call_close(call);
-    return command_status(flags, r, &err);
-}
-
 static int ui_run(const struct flags *flags)
 {
     struct json *answer = NULL;
-    if (flags->word_count > 0)
-        return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
-    int status = get_url(flags, &answer);
+    if (command_refuse_words(flags))
+        return 2;
+    int status = connection_call(flags, "POST", "/v1/ui", NULL, &answer);
     if (status)
         return status;
     const char *url = json_text_or(answer, "url", "");

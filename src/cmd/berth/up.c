@@ -135,8 +135,8 @@ static int up_run(const struct flags *flags)
     char whole[2 * PATH_MAX];
     struct call *call = NULL;
     struct error err;
-    if (flags->word_count > 0)
-        return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
+    if (command_refuse_words(flags))
+        return 2;
     int status = state ? make_absolute(flags, state, whole, sizeof whole) : 0;
     state = state ? whole : NULL;
     if (status == 0)
@@ -201,8 +201,8 @@ static int down_run(const struct flags *flags)
 {
     struct call *call = NULL;
     struct error err;
-    if (flags->word_count > 0)
-        return command_wrong(flags, "unexpected \"%.60s\"", flags->words[0]);
+    if (command_refuse_words(flags))
+        return 2;
     int r = call_open(&call, flags_get(flags, "socket"), &err);
     if (r < 0)
         return command_status(flags, r, &err);
