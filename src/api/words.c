@@ -191,8 +191,8 @@ void words_entry(struct buf *buf, const struct words_entry *entry)
     json_write_open(buf, NULL, '{');
     json_write_time(buf, "at", entry->at_ns);
     json_write_count(buf, "victim", (int64_t)entry->victim);
-    if (entry->newcomer)
-        json_write_count(buf, "for", (int64_t)entry->newcomer);
+    if (entry->beneficiary)
+        json_write_count(buf, "for", (int64_t)entry->beneficiary);
     json_write_text(buf, "rule", entry->rule);
     json_write_count(buf, "gpus", entry->gpus);
     put_price(buf, entry);
@@ -206,8 +206,8 @@ void words_entry(struct buf *buf, const struct words_entry *entry)
 void words_preempted(struct buf *buf, const struct words_entry *entry)
 {
     json_write_open(buf, NULL, '{');
-    if (entry->newcomer)
-        json_write_count(buf, "job", (int64_t)entry->newcomer);
+    if (entry->beneficiary)
+        json_write_count(buf, "job", (int64_t)entry->beneficiary);
     json_write_text(buf, "rule", entry->rule);
     json_write_time(buf, "at", entry->at_ns);
     put_price(buf, entry);

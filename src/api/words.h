@@ -54,7 +54,7 @@ void words_nodes(struct buf *buf, const char *key, const struct state *state,
 /* What one preemption cost and brought. */
 struct words_entry {
     int64_t at_ns;
-    uint64_t victim, newcomer; /* newcomer 0: for nobody in particular */
+    uint64_t victim, beneficiary; /* beneficiary 0: none in particular */
     const char *rule;
     uint32_t gpus;
     int64_t predicted_cost_ns, pause_ns, load_ns, redo_ns;

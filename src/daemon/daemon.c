@@ -447,13 +447,13 @@ static int open_http(struct daemon *daemon, struct error *err)
         return r;
     struct http_setup setup = { .loop = &daemon->loop,
                                 .socket = daemon->setup.socket,
-                                .everyone = daemon->setup.system,
+                                .any_user = daemon->setup.system,
                                 .listen = daemon->setup.listen,
                                 .token = routes_token(daemon->routes),
                                 .handler = routes_handle,
-                                .open_to_strangers = progress_open_to_strangers,
-                                .knows = routes_knows,
-                                .open = routes_open_to_all,
+                                .allows_anonymous = progress_allows_anonymous,
+                                .find_session = routes_find_session,
+                                .is_public = routes_is_public,
                                 .ready = routes_user_ready,
                                 .context = daemon->routes };
     r = http_open(&daemon->http, &setup, err);

@@ -9,12 +9,12 @@
 #include <uv.h>
 
 #include "base/memory.h"
-#include "http/audience.h"
+#include "http/subscribers.h"
 
 #define GATHER_MS 10 /* changes within that are one event */
 
 struct flow_client {
-    struct hearer hearer;
+    struct subscriber subscriber;
     struct flow_stream *stream;
     char host[FLOW_STREAM_HOST_MAX];
     uint64_t version; /* that it was given */
@@ -22,7 +22,7 @@ struct flow_client {
 
 struct flow_stream {
     struct flow_stream_setup setup;
-    struct audience audience;
+    struct subscribers subscribers;
     uv_timer_t gather;
     uint32_t handles;
     uint64_t version; /* grows with every change */
@@ -32,21 +32,22 @@ struct flow_stream {
 /* ---- what a client gets ---- */
 
 /* How things stand now, unless it knows. */
-static void write_client(struct hearer *hearer)
+static void write_client(struct subscriber *subscriber)
 {
-    struct flow_client *client = (struct flow_client *)hearer; /* it begins with it */
+    struct flow_client *client =
+        (struct flow_client *)subscriber; /* it begins with it */
     struct flow_stream *stream = client->stream;
-    if (client->version == stream->version && !hearer->beat)
+    if (client->version == stream->version && !subscriber->beat)
         return;
     buf_reset(&stream->text);
     if (!stream->setup.write(stream->setup.context, client->host, &stream->text))
         return;
-    buf_text(&hearer->pending, "event: flows\ndata: ");
-    buf_add(&hearer->pending, stream->text.bytes, stream->text.count);
-    buf_text(&hearer->pending, "\n\n");
-    assert(!stream->text.full && !hearer->pending.full);
+    buf_text(&subscriber->pending, "event: flows\ndata: ");
+    buf_add(&subscriber->pending, stream->text.bytes, stream->text.count);
+    buf_text(&subscriber->pending, "\n\n");
+    assert(!stream->text.full && !subscriber->pending.full);
     client->version = stream->version;
-    hearer->beat = false;
+    subscriber->beat = false;
 }
 
 /* ---- when ---- */
@@ -55,12 +56,12 @@ static void on_gathered(uv_timer_t *timer)
 {
     struct flow_stream *stream = timer->data;
     stream->version++;
-    audience_wake(&stream->audience);
+    subscribers_wake(&stream->subscribers);
 }
 
 void flow_stream_changed(struct flow_stream *stream)
 {
-    if (!stream->audience.first || uv_is_active((uv_handle_t *)&stream->gather))
+    if (!stream->subscribers.first || uv_is_active((uv_handle_t *)&stream->gather))
         return;
     uv_update_time(stream->setup.loop);
     uv_timer_start(&stream->gather, on_gathered, GATHER_MS, 0);
@@ -71,28 +72,28 @@ void flow_stream_changed(struct flow_stream *stream)
 void flow_stream_reply(struct flow_stream *stream, const char *host,
                        struct http_reply *reply)
 {
-    if (!audience_has_room(&stream->audience, "too many follow already", reply))
+    if (!subscribers_have_room(&stream->subscribers, "too many follow already", reply))
         return;
     struct flow_client *client = memory_checked(calloc(1, sizeof *client));
     client->stream = stream;
-    client->hearer.beat = true;
+    client->subscriber.beat = true;
     assert(strlen(host) < sizeof client->host);
     snprintf(client->host, sizeof client->host, "%s", host);
-    audience_join(&stream->audience, &client->hearer, FLOW_STREAM_EVENT_MAX + 64,
-                  reply);
+    subscribers_join(&stream->subscribers, &client->subscriber,
+                     FLOW_STREAM_EVENT_MAX + 64, reply);
 }
 
 uint32_t flow_stream_clients(const struct flow_stream *stream)
 {
-    return stream->audience.count;
+    return stream->subscribers.count;
 }
 
 const char *flow_stream_client_host(const struct flow_stream *stream, uint32_t index)
 {
-    const struct hearer *hearer = stream->audience.first;
-    while (hearer && index-- > 0)
-        hearer = hearer->next;
-    return hearer ? ((const struct flow_client *)hearer)->host : "";
+    const struct subscriber *subscriber = stream->subscribers.first;
+    while (subscriber && index-- > 0)
+        subscriber = subscriber->next;
+    return subscriber ? ((const struct flow_client *)subscriber)->host : "";
 }
 
 void flow_stream_open(struct flow_stream **ret_stream,
@@ -107,13 +108,13 @@ void flow_stream_open(struct flow_stream **ret_stream,
     uv_timer_init(setup->loop, &stream->gather);
     stream->gather.data = stream;
     /* Looked at three times in a beat, so that nobody waits for longer than one. */
-    stream->audience =
-        (struct audience){ .loop = setup->loop,
-                           .count_max = stream->setup.clients_max,
-                           .look_ms = stream->setup.heartbeat_ms / 3,
-                           .quiet_ms = stream->setup.heartbeat_ms * 6 / 10,
-                           .fill = write_client };
-    audience_open(&stream->audience);
+    stream->subscribers =
+        (struct subscribers){ .loop = setup->loop,
+                              .count_max = stream->setup.clients_max,
+                              .look_ms = stream->setup.heartbeat_ms / 3,
+                              .quiet_ms = stream->setup.heartbeat_ms * 6 / 10,
+                              .fill = write_client };
+    subscribers_open(&stream->subscribers);
     stream->handles = 2;
     buf_init(&stream->text, FLOW_STREAM_EVENT_MAX);
     *ret_stream = stream;
@@ -131,5 +132,5 @@ static void on_closed(uv_handle_t *handle)
 void flow_stream_close(struct flow_stream *stream)
 {
     uv_close((uv_handle_t *)&stream->gather, on_closed);
-    audience_close(&stream->audience, on_closed, stream);
+    subscribers_close(&stream->subscribers, on_closed, stream);
 }

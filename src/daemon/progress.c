@@ -371,7 +371,7 @@ void progress_free(struct progress *progress)
 
 static const char jobs_path[] = "/v1/jobs/";
 
-bool progress_open_to_strangers(void *context, const char *method, const char *target)
+bool progress_allows_anonymous(void *context, const char *method, const char *target)
 {
     (void)context;
     if (strcmp(method, "POST") != 0 ||
@@ -411,13 +411,13 @@ static void give_token(struct routes *routes, uint64_t id, struct http_reply *re
 
 /* A caller that waits for munge to check its credential. */
 struct credential_check {
-    struct http_later later;
+    struct http_delayed delayed;
     struct routes *routes;
     struct munge_question *question;
     uint64_t id;
 };
 
-static void on_caller_gone(void *self)
+static void on_caller_closed(void *self)
 {
     struct credential_check *check = self;
     munge_forget(check->question);
@@ -429,7 +429,7 @@ static void on_munge_answer(void *context, const struct munge_word *word)
 {
     struct credential_check *check = context;
     struct routes *routes = check->routes;
-    struct http_reply *reply = http_later_reply(&check->later);
+    struct http_reply *reply = http_delayed_reply(&check->delayed);
     char purpose[64];
     snprintf(purpose, sizeof purpose, "berth progress %" PRIu64, check->id);
     job_id job = daemon_find(routes->daemon, check->id);
@@ -442,7 +442,7 @@ static void on_munge_answer(void *context, const struct munge_word *word)
         refuse_caller(reply, 403, "no job of yours has that number");
     else
         give_token(routes, check->id, reply);
-    http_later_send(&check->later);
+    http_delayed_send(&check->delayed);
     free(check);
 }
 
@@ -451,9 +451,10 @@ static void ask_munge(struct routes *routes, const char *credential, uint64_t id
 {
     struct error err = { "" };
     struct credential_check *check = memory_checked(calloc(1, sizeof *check));
-    *check = (struct credential_check){
-        .later = { .gone = on_caller_gone, .self = check }, .routes = routes, .id = id
-    };
+    *check = (struct credential_check){ .delayed = { .closed = on_caller_closed,
+                                                     .self = check },
+                                        .routes = routes,
+                                        .id = id };
     int r = munge_ask(progress_of(routes)->munge, credential, on_munge_answer, check,
                       &check->question, &err);
     if (r < 0) {
@@ -461,7 +462,7 @@ static void ask_munge(struct routes *routes, const char *credential, uint64_t id
         reply_failure(reply, r, &err);
         return;
     }
-    reply->later = &check->later;
+    reply->delayed = &check->delayed;
 }
 
 /* The caller is authenticated and owns the job; otherwise a reply says why not. */
@@ -484,7 +485,7 @@ static bool is_owner(struct routes *routes, const struct http_request *request,
 static void make_token(struct routes *routes, const struct http_request *request,
                        uint64_t id, struct http_reply *reply)
 {
-    if (!request->stranger) {
+    if (!request->is_anonymous) {
         if (is_owner(routes, request, id, reply))
             give_token(routes, id, reply);
         return;
@@ -557,12 +558,12 @@ static void take_progress(struct routes *routes, const struct http_request *requ
     struct progress_report report;
     struct error err = { "" };
     struct daemon_facts facts;
-    if (request->stranger && !has_token(routes, request, id)) {
+    if (request->is_anonymous && !has_token(routes, request, id)) {
         refuse_caller(reply, 401,
                       "the job's token is missing or wrong: ask for it at /token");
         return;
     }
-    if (!request->stranger && !is_owner(routes, request, id, reply))
+    if (!request->is_anonymous && !is_owner(routes, request, id, reply))
         return;
     daemon_look(routes->daemon, &facts);
     int r = read_report(request, &report, &err);

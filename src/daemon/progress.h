@@ -36,5 +36,5 @@ void progress_follow(struct progress *progress, uint64_t id, const char *path,
  */
 bool progress_read(const char *text, size_t count, struct progress_report *ret_report);
 
-/* For http_setup: strangers may call these routes over TCP. */
-bool progress_open_to_strangers(void *context, const char *method, const char *target);
+/* For http_setup: anonymous clients may call these routes over TCP. */
+bool progress_allows_anonymous(void *context, const char *method, const char *target);

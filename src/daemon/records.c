@@ -255,7 +255,7 @@ bool records_next_entry(struct db_query *query, struct words_entry *entry)
     *entry = (struct words_entry){
         .at_ns = db_get_int(query, 0),
         .victim = (uint64_t)db_get_int(query, 1),
-        .newcomer = (uint64_t)int_or(query, 2, 0),
+        .beneficiary = (uint64_t)int_or(query, 2, 0),
         .rule = db_get_text(query, 3),
         .gpus = (uint32_t)db_get_int(query, 4),
         .predicted_cost_ns = db_get_int(query, 5),

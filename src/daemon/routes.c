@@ -365,7 +365,7 @@ int routes_new(struct routes **ret_routes, struct daemon *daemon,
     routes->daemon = daemon;
     struct daemon_facts facts;
     daemon_look(daemon, &facts);
-    int r = http_token_load(facts.setup->state_dir, routes->token, err);
+    int r = token_load(facts.setup->state_dir, routes->token, err);
     if (r < 0) {
         free(routes);
         return r;

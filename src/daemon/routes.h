@@ -21,10 +21,10 @@ const char *routes_token(const struct routes *routes);
 
 /* For http_setup: the context is the struct routes. */
 http_handler routes_handle;
-bool routes_knows(void *context, const char *bearer, uint32_t *ret_uid,
-                  uint32_t *ret_gid);
+bool routes_find_session(void *context, const char *bearer, uint32_t *ret_uid,
+                         uint32_t *ret_gid);
 bool routes_user_ready(void *context, uint32_t uid);
-bool routes_open_to_all(void *context, const char *method, const char *target);
+bool routes_is_public(void *context, const char *method, const char *target);
 
 /* When the server is open: pages from before a restart find it again. */
 void routes_resume(struct routes *routes, struct http *http);

@@ -327,9 +327,9 @@ static void put_http(struct prometheus *out, const struct http_counts *counts)
     prometheus_count(out, NULL, counts->refused);
     prometheus_counter(out, "berth_http_turned_away", NULL,
                        "Connections above a limit.");
-    prometheus_count(out, NULL, counts->turned_away);
+    prometheus_count(out, NULL, counts->connections_refused);
     prometheus_gauge(out, "berth_http_connections", NULL, "Connections that are open.");
-    prometheus_count(out, NULL, counts->guests);
+    prometheus_count(out, NULL, counts->connections);
 }
 
 static uint64_t resident_bytes(void)
@@ -389,7 +389,7 @@ static void show_metrics(struct routes *routes, const struct http_request *reque
     put_events(&out, routes);
     put_http(&out, http_counts(facts.http));
     prometheus_end(&out);
-    reply->type = open ? OPENMETRICS_TYPE : PROMETHEUS_TYPE;
+    reply->type = open ? PROMETHEUS_OPEN_TYPE : PROMETHEUS_TYPE;
 }
 
 const struct route server_routes[] = {

@@ -65,7 +65,7 @@ bool show_page(const struct http_request *request, struct http_reply *reply)
     return true;
 }
 
-bool routes_open_to_all(void *context, const char *method, const char *target)
+bool routes_is_public(void *context, const char *method, const char *target)
 {
     (void)context;
     if (strcmp(method, "POST") == 0)
@@ -83,8 +83,8 @@ static int64_t now_s(struct routes *routes)
     return facts.now_ns / NS_PER_S;
 }
 
-bool routes_knows(void *context, const char *bearer, uint32_t *ret_uid,
-                  uint32_t *ret_gid)
+bool routes_find_session(void *context, const char *bearer, uint32_t *ret_uid,
+                         uint32_t *ret_gid)
 {
     struct routes *routes = context;
     const struct session *session =
@@ -145,8 +145,8 @@ static void open_page(struct routes *routes, const struct http_request *request,
     }
     int r = need_port(routes, facts.http, &err);
     if (r == 0)
-        r = sessions_pass(&routes->sessions, request->uid, request->gid,
-                          facts.now_ns / NS_PER_S, pass, &err);
+        r = sessions_make_pass(&routes->sessions, request->uid, request->gid,
+                               facts.now_ns / NS_PER_S, pass, &err);
     if (r < 0) {
         reply_failure(reply, r == -EINVAL ? -EIO : r, &err);
         return;
@@ -171,7 +171,7 @@ static void begin_session(struct routes *routes, const struct http_request *requ
     int r = json_parse(request->body, request->body_size, &json, &err);
     const char *pass = r == 0 ? json_as_text(json_get(json, "token")) : NULL;
     const struct session *session =
-        pass ? sessions_trade(&routes->sessions, pass, now_s(routes)) : NULL;
+        pass ? sessions_redeem_pass(&routes->sessions, pass, now_s(routes)) : NULL;
     json_free(json);
     if (!session) {
         http_reply_error(reply, 401, NULL,

@@ -432,7 +432,7 @@ int scheduler_start(struct scheduler *scheduler, const uint64_t *foreign,
     store_attach(scheduler->store, &scheduler->engine.state);
     ledger_init(&scheduler->ledger, &scheduler->life, &scheduler->engine.state.view,
                 NULL);
-    scheduler->ledger.note = store_entry;
+    scheduler->ledger.observe = store_entry;
     scheduler->ledger.context = scheduler->store;
     add_observers(scheduler);
     r = recover_jobs(scheduler, foreign, err);

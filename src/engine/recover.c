@@ -321,8 +321,8 @@ static int bring_ledger(struct recovery *rec, struct error *err)
         job_id victim = state_find(rec->state, entry.victim);
         if (victim == JOB_NONE)
             continue;
-        if (entry.newcomer && entry.started_ns < 0 && entry.with > 0)
-            entry.beneficiary = state_find(rec->state, entry.newcomer);
+        if (entry.beneficiary_id && entry.started_ns < 0 && entry.shared_by > 0)
+            entry.beneficiary = state_find(rec->state, entry.beneficiary_id);
         ledger_restore_entry(rec->setup->ledger, &rec->state->view, victim, &entry);
     }
     db_finish(query);

@@ -25,7 +25,7 @@ static bool ours(const struct guard *guard, const char *text)
     return false;
 }
 
-const char *guard_bearer(const char *authorization)
+const char *guard_find_bearer(const char *authorization)
 {
     static const char scheme[] = "Bearer ";
     if (!authorization || strncasecmp(authorization, scheme, strlen(scheme)) != 0)
@@ -33,13 +33,13 @@ const char *guard_bearer(const char *authorization)
     return authorization + strlen(scheme);
 }
 
-bool guard_token(const struct guard *guard, const char *bearer)
+bool guard_is_token(const struct guard *guard, const char *bearer)
 {
-    return token_same(bearer, guard->token);
+    return token_equals(bearer, guard->token);
 }
 
-int guard_address(const struct guard *guard, const char *host, const char *origin,
-                  const char **ret_sentence)
+int guard_check_address(const struct guard *guard, const char *host, const char *origin,
+                        const char **ret_sentence)
 {
     static const char http[] = "http://";
 

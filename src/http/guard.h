@@ -21,11 +21,11 @@ struct guard {
  * Host and Origin: 0, or the status to refuse with (421, 403) and a sentence.  The texts
  * are the headers' values, NULL where absent.
  */
-int guard_address(const struct guard *guard, const char *host, const char *origin,
-                  const char **ret_sentence);
+int guard_check_address(const struct guard *guard, const char *host, const char *origin,
+                        const char **ret_sentence);
 
 /* The secret in an Authorization header ("Bearer …"); NULL: there is none. */
-const char *guard_bearer(const char *authorization);
+const char *guard_find_bearer(const char *authorization);
 
 /* Is it the token? */
-bool guard_token(const struct guard *guard, const char *bearer);
+bool guard_is_token(const struct guard *guard, const char *bearer);

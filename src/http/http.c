@@ -1,22 +1,22 @@
 /*
  * http.c - libmicrohttpd on a libuv loop; the only file that knows the library.
  *
- * The library runs without threads of its own: all its sockets hang on one epoll
- * descriptor, which is one more thing our loop polls.  We accept connections ourselves,
- * so that one above a limit, or of a user who has no business here, costs nothing.
+ * The library runs without threads of its own: all its sockets are in one epoll set, which
+ * is one more descriptor that our loop polls.  We accept connections ourselves, so that
+ * one above a limit, or of a user without access, costs nothing.
  *
- * A connection is a 'guest' and is in one of these phases:
+ * A connection is in one of these phases:
  *
  *        ┌────────────────────────────────────────────────┐
  *        ▼                                                │
  *      IDLE ──headers──► RECEIVING ──all──► handler ──► SENDING
- *                                              │          ▲ │
- *                                 after_commit └► HELD ───┘ └── asleep: a stream
- *                                                              with nothing to say
+ *                                            │  │        ▲ ▲ │
+ *                              after_commit  │  └DELAYED─┘ │ └── asleep: a stream
+ *                                            └─UNCOMMITTED─┘     with nothing to send
  *
- * HELD and asleep ones are suspended: the library forgets them until we resume them,
- * and does not even notice when they hang up.  A look once a second does, and cuts off
- * those who take forever to say what they want.
+ * UNCOMMITTED, DELAYED and sleeping connections are suspended: the library ignores them
+ * until we resume them, and does not notice when the client hangs up.  A check once a
+ * second does, and closes connections that take too long to send a request.
  */
 #include "http/http.h"
 
@@ -47,33 +47,33 @@
 #define ACCEPT_MAX 64            /* connections taken in one go                   */
 #define SWEEP_MS 1000
 
-enum phase { IDLE, RECEIVING, HELD, LATER, SENDING };
+enum http_phase { IDLE, RECEIVING, UNCOMMITTED, DELAYED, SENDING };
 
-struct guest {
+struct http_connection {
     struct http *http;
-    struct MHD_Connection *connection; /* NULL: not yet, or a free place */
-    int fd;                            /* -1: a free place */
+    struct MHD_Connection *mhd; /* NULL: not yet, or unused */
+    int fd;                     /* -1: unused */
     bool local;
-    bool stranger; /* has no token, and need not for what he asks */
+    bool is_anonymous; /* has no token, and needs none for this request */
     uint32_t uid, gid;
     int32_t pid;
-    bool trusted; /* by TCP: this request came with a secret */
+    bool is_authenticated; /* over TCP: this request came with a token or a session */
 
-    enum phase phase;
-    uint64_t since_ms; /* it owes us a whole request since then */
+    enum http_phase phase;
+    uint64_t since_ms; /* when we began to wait for a whole request */
     bool deferred;     /* complete, and suspended until a flush is over */
     bool asleep;       /* a stream that is suspended  */
-    bool left;         /* and whose client hung up    */
+    bool has_left;     /* and whose client hung up */
     bool cut;          /* we have shut it down        */
     bool target_long;
-    int body_status;   /* the body cannot be taken: what to answer */
-    size_t thrown;     /* bytes of it */
+    int body_status;   /* status to refuse the body with, or 0 */
+    size_t dropped;    /* bytes of the body that were dropped */
     struct buf target; /* as sent */
     struct buf body;
     struct http_reply reply;
 };
 
-struct listener {
+struct http_listener {
     struct http *http;
     uv_poll_t poll;
     int fd;
@@ -88,19 +88,19 @@ struct http {
     struct stat socket_file;
 
     struct MHD_Daemon *library;
-    struct listener listeners[2];
+    struct http_listener listeners[2];
     uint32_t listener_count;
     uv_poll_t poll;   /* the library's epoll */
-    uv_timer_t timer; /* the library's wish  */
+    uv_timer_t timer; /* when it wants to run */
     uv_timer_t sweep;
     uint32_t handles; /* not yet closed */
 
-    struct guest *guests; /* limits.guests_max of them */
-    uint32_t held;
-    size_t bodies; /* bytes in all of them */
-    bool paused;   /* no descriptors left: not accepting */
-    bool inside;   /* the library is running */
-    bool flushing; /* and must not call the handler */
+    struct http_connection *connections; /* limits.connections_max of them */
+    uint32_t uncommitted;                /* replies */
+    size_t bodies;                       /* bytes in all of them */
+    bool paused;                         /* no descriptors left: not accepting */
+    bool inside;                         /* the library is running */
+    bool flushing;                       /* it runs, and must not call the handler */
     bool closing;
     struct arena arena;
     struct http_counts counts;
@@ -144,84 +144,87 @@ void http_reply_error(struct http_reply *reply, int status, const char *field,
     reply->status = status;
     reply->type = "application/json";
     reply->stream = NULL;
-    reply->later = NULL;
+    reply->delayed = NULL;
     reply->after_commit = false;
 }
 
-/* ---- guests ---- */
+/* ---- connections ---- */
 
-static struct guest *guest_of(struct MHD_Connection *connection)
+static struct http_connection *connection_of(struct MHD_Connection *mhd)
 {
     const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct guest *guest = info->socket_context;
-    assert(guest);
-    return guest;
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct http_connection *connection = info->socket_context;
+    assert(connection);
+    return connection;
 }
 
 /* A new reply to fill in. */
-static void fresh_reply(struct guest *guest)
+static void reset_reply(struct http_connection *connection)
 {
-    buf_release(&guest->reply.body);
-    guest->reply = (struct http_reply){ .status = 200, .type = "application/json" };
-    buf_init(&guest->reply.body, REPLY_MAX);
+    buf_release(&connection->reply.body);
+    connection->reply =
+        (struct http_reply){ .status = 200, .type = "application/json" };
+    buf_init(&connection->reply.body, REPLY_MAX);
 }
 
-/* Its request is over, in whatever way: ready for the next. */
-static void forget_request(struct guest *guest)
+/* A request has ended, in whatever way: get ready for the next one. */
+static void end_request(struct http_connection *connection)
 {
-    struct http *http = guest->http;
-    struct http_stream *stream = guest->reply.stream;
-    struct http_later *later = guest->phase == LATER ? guest->reply.later : NULL;
-    if (stream && guest->phase == SENDING)
+    struct http *http = connection->http;
+    struct http_stream *stream = connection->reply.stream;
+    struct http_delayed *delayed =
+        connection->phase == DELAYED ? connection->reply.delayed : NULL;
+    if (stream && connection->phase == SENDING)
         http->counts.streams--;
-    if (guest->phase == HELD)
-        http->held--;
-    http->bodies -= guest->body.count;
-    buf_release(&guest->body);
-    buf_reset(&guest->target);
-    fresh_reply(guest);
-    guest->phase = IDLE;
-    guest->asleep = false;
-    guest->deferred = false;
-    guest->target_long = false;
-    guest->body_status = 0;
-    guest->thrown = 0;
-    guest->since_ms = uv_now(http->setup.loop);
-    if (later) {
-        later->guest = NULL;
-        later->gone(later->self);
+    if (connection->phase == UNCOMMITTED)
+        http->uncommitted--;
+    http->bodies -= connection->body.count;
+    buf_release(&connection->body);
+    buf_reset(&connection->target);
+    reset_reply(connection);
+    connection->phase = IDLE;
+    connection->asleep = false;
+    connection->deferred = false;
+    connection->target_long = false;
+    connection->body_status = 0;
+    connection->dropped = 0;
+    connection->since_ms = uv_now(http->setup.loop);
+    if (delayed) {
+        delayed->connection = NULL;
+        delayed->closed(delayed->self);
     }
     if (stream) {
-        stream->guest = NULL;
-        stream->gone(stream->self);
+        stream->connection = NULL;
+        stream->closed(stream->self);
     }
 }
 
-static void free_guest(struct guest *guest)
+static void release_connection(struct http_connection *connection)
 {
-    struct http *http = guest->http;
-    forget_request(guest);
-    buf_release(&guest->target);
-    guest->connection = NULL;
-    guest->fd = -1;
-    http->counts.guests--;
+    struct http *http = connection->http;
+    end_request(connection);
+    buf_release(&connection->target);
+    connection->mhd = NULL;
+    connection->fd = -1;
+    http->counts.connections--;
 }
 
-static struct guest *guest_by_fd(struct http *http, int fd)
+static struct http_connection *find_connection(struct http *http, int fd)
 {
-    for (uint32_t i = 0; i < http->limits.guests_max; i++)
-        if (http->guests[i].fd == fd)
-            return &http->guests[i];
+    for (uint32_t i = 0; i < http->limits.connections_max; i++)
+        if (http->connections[i].fd == fd)
+            return &http->connections[i];
     return NULL;
 }
 
-static uint32_t guests_of(const struct http *http, uint32_t uid, bool local)
+static uint32_t count_connections(const struct http *http, uint32_t uid, bool local)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < http->limits.guests_max; i++) {
-        const struct guest *guest = &http->guests[i];
-        if (guest->fd >= 0 && guest->local == local && (!local || guest->uid == uid))
+    for (uint32_t i = 0; i < http->limits.connections_max; i++) {
+        const struct http_connection *connection = &http->connections[i];
+        if (connection->fd >= 0 && connection->local == local &&
+            (!local || connection->uid == uid))
             count++;
     }
     return count;
@@ -231,70 +234,71 @@ static uint32_t guests_of(const struct http *http, uint32_t uid, bool local)
 
 static void on_timer(uv_timer_t *timer);
 
-/* Put a suspended one back; the library does not wake up by itself from that. */
-static void resume(struct guest *guest)
+/* Resume a suspended connection; the library does not wake up by itself from that. */
+static void resume_connection(struct http_connection *connection)
 {
-    struct http *http = guest->http;
-    guest->asleep = false;
-    guest->deferred = false;
-    MHD_resume_connection(guest->connection);
+    struct http *http = connection->http;
+    connection->asleep = false;
+    connection->deferred = false;
+    MHD_resume_connection(connection->mhd);
     if (!http->inside)
         uv_timer_start(&http->timer, on_timer, 0, 0);
 }
 
-/* The library wants more of a stream. */
-static ssize_t more(void *context, uint64_t position, char *room, size_t size)
+/* The library asks for more bytes of a stream. */
+static ssize_t read_stream(void *context, uint64_t position, char *room, size_t size)
 {
-    struct guest *guest = context;
-    if (guest->http->closing || guest->left)
+    struct http_connection *connection = context;
+    if (connection->http->closing || connection->has_left)
         return MHD_CONTENT_READER_END_WITH_ERROR;
 
-    struct http_stream *stream = guest->reply.stream;
-    ssize_t count = stream->more(stream->self, room, size);
+    struct http_stream *stream = connection->reply.stream;
+    ssize_t count = stream->read(stream->self, room, size);
     assert(count <= (ssize_t)size);
     if (count < 0)
         return MHD_CONTENT_READER_END_OF_STREAM;
-    if (count == 0) { /* 0 alone would mean: ask again at once, and again */
-        guest->asleep = true;
-        MHD_suspend_connection(guest->connection);
+    if (count == 0) { /* 0 alone would make the library ask again at once */
+        connection->asleep = true;
+        MHD_suspend_connection(connection->mhd);
     }
     return count;
 }
 
 void http_stream_wake(struct http_stream *stream)
 {
-    if (stream->guest && stream->guest->asleep)
-        resume(stream->guest);
+    if (stream->connection && stream->connection->asleep)
+        resume_connection(stream->connection);
 }
 
-struct http_reply *http_later_reply(struct http_later *later)
+struct http_reply *http_delayed_reply(struct http_delayed *delayed)
 {
-    return &later->guest->reply;
+    return &delayed->connection->reply;
 }
 
-static enum MHD_Result send_reply(struct guest *guest);
+static enum MHD_Result send_reply(struct http_connection *connection);
 
-void http_later_send(struct http_later *later)
+void http_delayed_send(struct http_delayed *delayed)
 {
-    struct guest *guest = later->guest;
-    later->guest = NULL;
-    guest->reply.later = NULL;
-    guest->phase = SENDING;
-    send_reply(guest); /* if that fails on_request() is asked again, and hangs up */
-    resume(guest);
+    struct http_connection *connection = delayed->connection;
+    delayed->connection = NULL;
+    connection->reply.delayed = NULL;
+    connection->phase = SENDING;
+    send_reply(
+        connection); /* if that fails, on_request() is called again and closes it */
+    resume_connection(connection);
 }
 
-static struct MHD_Response *make_response(struct guest *guest)
+static struct MHD_Response *make_response(struct http_connection *connection)
 {
-    struct http_reply *reply = &guest->reply;
+    struct http_reply *reply = &connection->reply;
     if (reply->stream)
-        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BYTES, more,
-                                                 guest, NULL);
+        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BYTES,
+                                                 read_stream, connection, NULL);
 
     struct MHD_Response *response = MHD_create_response_from_buffer(
         reply->body.count, reply->body.bytes, MHD_RESPMEM_MUST_FREE);
     if (response)
-        buf_init(&reply->body, REPLY_MAX); /* its bytes are the library's now */
+        buf_init(&reply->body, REPLY_MAX); /* the library owns its bytes now */
     return response;
 }
 
@@ -317,87 +321,90 @@ static void add_headers(struct MHD_Response *response, const struct http_reply *
 }
 
 /* Give the reply to the library; it goes out as soon as that runs. */
-static enum MHD_Result send_reply(struct guest *guest)
+static enum MHD_Result send_reply(struct http_connection *connection)
 {
-    struct http *http = guest->http;
-    struct http_reply *reply = &guest->reply;
+    struct http *http = connection->http;
+    struct http_reply *reply = &connection->reply;
     if (reply->body.full && !reply->stream)
         http_reply_error(reply, 500, NULL, "the reply is larger than can be sent");
 
-    struct MHD_Response *response = make_response(guest);
+    struct MHD_Response *response = make_response(connection);
     if (!response)
         return MHD_NO;
     add_headers(response, reply);
-    guest->phase = SENDING;
+    connection->phase = SENDING;
     if (reply->stream) {
-        reply->stream->guest = guest;
+        reply->stream->connection = connection;
         http->counts.streams++;
     }
     http->counts.requests++;
     http->counts.refused += reply->status >= 400;
 
     enum MHD_Result r =
-        MHD_queue_response(guest->connection, (unsigned)reply->status, response);
+        MHD_queue_response(connection->mhd, (unsigned)reply->status, response);
     MHD_destroy_response(response);
     return r;
 }
 
-static enum MHD_Result refuse(struct guest *guest, int status, const char *sentence)
+static enum MHD_Result refuse_request(struct http_connection *connection, int status,
+                                      const char *sentence)
 {
-    http_reply_error(&guest->reply, status, NULL, sentence);
+    http_reply_error(&connection->reply, status, NULL, sentence);
     if (status == 401)
-        http_reply_header(&guest->reply, "WWW-Authenticate", "Bearer");
-    if (status == 413 || status == 503) /* the rest of its body is not wanted */
-        http_reply_header(&guest->reply, "Connection", "close");
-    return send_reply(guest);
+        http_reply_header(&connection->reply, "WWW-Authenticate", "Bearer");
+    if (status == 413 || status == 503) /* the rest of the body is not read */
+        http_reply_header(&connection->reply, "Connection", "close");
+    return send_reply(connection);
 }
 
 /* ---- requests ---- */
 
-/* The whole request is there: ask the handler. */
-static enum MHD_Result handle(struct guest *guest, const char *method)
+/* The whole request has arrived. */
+static enum MHD_Result call_handler(struct http_connection *connection,
+                                    const char *method)
 {
-    struct http *http = guest->http;
-    if (guest->body_status)
-        return refuse(guest, guest->body_status,
-                      guest->body_status == 413 ? "the body is too large"
-                                                : "too much is arriving at once");
+    struct http *http = connection->http;
+    if (connection->body_status)
+        return refuse_request(connection, connection->body_status,
+                              connection->body_status == 413
+                                  ? "the body is too large"
+                                  : "too much is arriving at once");
 
     struct target target;
     struct error err;
     arena_reset(&http->arena);
-    if (target_read(&target, &http->arena, guest->target.bytes, &err) < 0)
-        return refuse(guest, 400, err.text);
+    if (target_read(&target, &http->arena, connection->target.bytes, &err) < 0)
+        return refuse_request(connection, 400, err.text);
 
     struct http_request request = {
         .method = strcmp(method, "HEAD") == 0 ? "GET" : method,
         .path = target.path,
-        .body = guest->body.bytes ? guest->body.bytes : "",
-        .body_size = guest->body.count,
-        .local = guest->local,
-        .uid = guest->stranger ? HTTP_NOBODY : guest->uid,
-        .gid = guest->stranger ? HTTP_NOBODY : guest->gid,
-        .pid = guest->pid,
-        .trusted = guest->trusted && !guest->stranger,
-        .stranger = guest->stranger,
+        .body = connection->body.bytes ? connection->body.bytes : "",
+        .body_size = connection->body.count,
+        .local = connection->local,
+        .uid = connection->is_anonymous ? HTTP_ANONYMOUS : connection->uid,
+        .gid = connection->is_anonymous ? HTTP_ANONYMOUS : connection->gid,
+        .pid = connection->pid,
+        .is_authenticated = connection->is_authenticated && !connection->is_anonymous,
+        .is_anonymous = connection->is_anonymous,
         .arena = &http->arena,
         .target = &target,
-        .connection = guest->connection,
+        .connection = connection->mhd,
     };
-    http->setup.handler(http->setup.context, &request, &guest->reply);
-    if (guest->reply.later) {
-        guest->reply.later->guest = guest;
-        guest->phase = LATER;
-        MHD_suspend_connection(guest->connection);
+    http->setup.handler(http->setup.context, &request, &connection->reply);
+    if (connection->reply.delayed) {
+        connection->reply.delayed->connection = connection;
+        connection->phase = DELAYED;
+        MHD_suspend_connection(connection->mhd);
         return MHD_YES;
     }
-    if (!guest->reply.after_commit)
-        return send_reply(guest);
+    if (!connection->reply.after_commit)
+        return send_reply(connection);
 
-    assert(!guest->reply.stream); /* a promise is kept or not; it does not trickle */
-    guest->phase = HELD;
-    http->held++;
-    MHD_suspend_connection(guest->connection);
+    assert(!connection->reply.stream); /* a reply is committed as a whole */
+    connection->phase = UNCOMMITTED;
+    http->uncommitted++;
+    MHD_suspend_connection(connection->mhd);
     return MHD_YES;
 }
 
@@ -409,184 +416,189 @@ static enum MHD_Result count_host(void *context, enum MHD_ValueKind kind,
     return MHD_YES;
 }
 
-static bool may_be_stranger(const struct guest *guest, const char *method)
+static bool allows_anonymous(const struct http_connection *connection,
+                             const char *method)
 {
-    const struct http_setup *setup = &guest->http->setup;
-    return setup->open_to_strangers && guest->target.bytes &&
-           setup->open_to_strangers(setup->context, method, guest->target.bytes);
+    const struct http_setup *setup = &connection->http->setup;
+    return setup->allows_anonymous && connection->target.bytes &&
+           setup->allows_anonymous(setup->context, method, connection->target.bytes);
 }
 
-/* By TCP: whose request is it?  0, or the status to refuse with. */
-static int identify_bearer(struct guest *guest, const char *method,
+/* Over TCP: find the user of a request.  0, or the status to refuse with. */
+static int identify_bearer(struct http_connection *connection, const char *method,
                            const char **ret_sentence)
 {
-    struct http *http = guest->http;
+    struct http *http = connection->http;
     const struct http_setup *setup = &http->setup;
-    const struct http_request request = { .connection = guest->connection };
-    const char *bearer = guard_bearer(http_header(&request, "Authorization"));
-    guest->trusted = true;
-    guest->uid = geteuid();
-    guest->gid = getegid();
-    if (bearer && guard_token(&http->guard, bearer))
+    const struct http_request request = { .connection = connection->mhd };
+    const char *bearer = guard_find_bearer(http_header(&request, "Authorization"));
+    connection->is_authenticated = true;
+    connection->uid = geteuid();
+    connection->gid = getegid();
+    if (bearer && guard_is_token(&http->guard, bearer))
         return 0;
-    if (bearer && setup->knows &&
-        setup->knows(setup->context, bearer, &guest->uid, &guest->gid))
+    if (bearer && setup->find_session &&
+        setup->find_session(setup->context, bearer, &connection->uid, &connection->gid))
         return 0;
-    guest->trusted = false;
-    guest->uid = guest->gid = HTTP_NOBODY;
-    if (setup->open && setup->open(setup->context, method, guest->target.bytes))
+    connection->is_authenticated = false;
+    connection->uid = connection->gid = HTTP_ANONYMOUS;
+    if (setup->is_public &&
+        setup->is_public(setup->context, method, connection->target.bytes))
         return 0;
     *ret_sentence = "the token is missing or wrong: Authorization: Bearer TOKEN";
     return 401;
 }
 
-/* May this guest ask at all?  0, or the status to refuse with. */
-static int admit(struct guest *guest, const char *method, const char **ret_sentence)
+/* May this request be handled at all?  0, or the status to refuse with. */
+static int check_access(struct http_connection *connection, const char *method,
+                        const char **ret_sentence)
 {
-    if (guest->target_long) {
+    if (connection->target_long) {
         *ret_sentence = "the address is too long";
         return 414;
     }
-    if (guest->local)
+    if (connection->local)
         return 0;
 
     uint32_t hosts = 0;
-    MHD_get_connection_values(guest->connection, MHD_HEADER_KIND, count_host, &hosts);
-    const struct http_request request = { .connection = guest->connection };
+    MHD_get_connection_values(connection->mhd, MHD_HEADER_KIND, count_host, &hosts);
+    const struct http_request request = { .connection = connection->mhd };
     const char *host = hosts == 1 ? http_header(&request, "Host") : NULL;
-    int status = guard_address(&guest->http->guard, host,
-                               http_header(&request, "Origin"), ret_sentence);
+    int status = guard_check_address(&connection->http->guard, host,
+                                     http_header(&request, "Origin"), ret_sentence);
     if (status == 0)
-        status = identify_bearer(guest, method, ret_sentence);
-    /* A page in a browser has nothing to say here, whatever it pretends to be. */
-    guest->stranger = status != 0 && http_header(&request, "Origin") == NULL &&
-                      may_be_stranger(guest, method);
-    return guest->stranger ? 0 : status;
+        status = identify_bearer(connection, method, ret_sentence);
+    /* A web page is never an anonymous client, whatever it sends. */
+    connection->is_anonymous = status != 0 && http_header(&request, "Origin") == NULL &&
+                               allows_anonymous(connection, method);
+    return connection->is_anonymous ? 0 : status;
 }
 
-static size_t body_max(const struct guest *guest)
+static size_t body_max(const struct http_connection *connection)
 {
-    const struct http_limits *limits = &guest->http->limits;
-    return guest->stranger ? limits->stranger_max : limits->body_max;
+    const struct http_limits *limits = &connection->http->limits;
+    return connection->is_anonymous ? limits->anonymous_body_max : limits->body_max;
 }
 
-/* The headers are there. */
-static enum MHD_Result begin(struct guest *guest, const char *method)
+/* The headers have arrived. */
+static enum MHD_Result begin_request(struct http_connection *connection,
+                                     const char *method)
 {
-    guest->phase = RECEIVING;
-    guest->stranger = false;
+    connection->phase = RECEIVING;
+    connection->is_anonymous = false;
     const char *sentence = NULL;
-    int status = admit(guest, method, &sentence);
+    int status = check_access(connection, method, &sentence);
     if (status)
-        return refuse(guest, status, sentence);
+        return refuse_request(connection, status, sentence);
 
-    const struct http_request request = { .connection = guest->connection };
+    const struct http_request request = { .connection = connection->mhd };
     const char *length = http_header(&request, "Content-Length");
-    if (length && strtoull(length, NULL, 10) > body_max(guest))
-        return refuse(guest, 413, "the body is too large");
+    if (length && strtoull(length, NULL, 10) > body_max(connection))
+        return refuse_request(connection, 413, "the body is too large");
     return MHD_YES;
 }
 
-/* Some of the body is there.  Once there is too much of it the rest is thrown away, since
- * the library takes no reply before its end; but not for ever. */
-static enum MHD_Result receive(struct guest *guest, const char *data, size_t *size)
+/* A part of the body has arrived.  If it is too large the rest is read and dropped, since
+ * the library sends no reply before its end; but only up to the same size again. */
+static enum MHD_Result receive_body(struct http_connection *connection,
+                                    const char *data, size_t *size)
 {
-    struct http *http = guest->http;
-    size_t room = body_max(guest) - guest->body.count;
+    struct http *http = connection->http;
+    size_t room = body_max(connection) - connection->body.count;
     if (*size > room)
-        guest->body_status = 413;
+        connection->body_status = 413;
     else if (*size > http->limits.bodies_max - http->bodies)
-        guest->body_status = 503;
-    if (guest->body_status) {
-        guest->thrown += *size;
+        connection->body_status = 503;
+    if (connection->body_status) {
+        connection->dropped += *size;
     } else {
-        buf_add(&guest->body, data, *size);
+        buf_add(&connection->body, data, *size);
         http->bodies += *size;
     }
     *size = 0;
-    return guest->thrown > body_max(guest) ? MHD_NO : MHD_YES;
+    return connection->dropped > body_max(connection) ? MHD_NO : MHD_YES;
 }
 
-static bool is_ready(const struct guest *guest)
+static bool is_ready(const struct http_connection *connection)
 {
-    const struct http_setup *setup = &guest->http->setup;
-    return !setup->ready || guest->stranger || setup->ready(setup->context, guest->uid);
+    const struct http_setup *setup = &connection->http->setup;
+    return !setup->ready || connection->is_anonymous ||
+           setup->ready(setup->context, connection->uid);
 }
 
-/* In the middle of a flush, or its user is not ready: the handler is called later. */
-static enum MHD_Result defer(struct guest *guest)
+/* During a flush, or while the user is not ready: call the handler afterwards. */
+static enum MHD_Result defer_request(struct http_connection *connection)
 {
-    guest->deferred = true;
-    MHD_suspend_connection(guest->connection);
+    connection->deferred = true;
+    MHD_suspend_connection(connection->mhd);
     return MHD_YES;
 }
 
-static enum MHD_Result on_request(void *context, struct MHD_Connection *connection,
+static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd,
                                   const char *url, const char *method,
                                   const char *version, const char *data, size_t *size,
                                   void **unused)
 {
-    struct guest *guest = guest_of(connection);
-    if (guest->http->closing)
+    struct http_connection *connection = connection_of(mhd);
+    if (connection->http->closing)
         return MHD_NO;
-    if (guest->phase == IDLE)
-        return begin(guest, method);
-    if (guest->phase == RECEIVING && *size > 0)
-        return receive(guest, data, size);
-    if (guest->phase == RECEIVING)
-        return guest->http->flushing || !is_ready(guest) ? defer(guest)
-                                                         : handle(guest, method);
+    if (connection->phase == IDLE)
+        return begin_request(connection, method);
+    if (connection->phase == RECEIVING && *size > 0)
+        return receive_body(connection, data, size);
+    if (connection->phase == RECEIVING)
+        return connection->http->flushing || !is_ready(connection)
+                   ? defer_request(connection)
+                   : call_handler(connection, method);
     return MHD_NO; /* its reply could not be queued */
 }
 
-/* The first line of a request: keep its address as it was sent. */
-static void *on_target(void *context, const char *uri,
-                       struct MHD_Connection *connection)
+/* The first line of a request: keep its target as it was sent. */
+static void *on_target(void *context, const char *uri, struct MHD_Connection *mhd)
 {
-    struct guest *guest = guest_of(connection);
-    buf_reset(&guest->target);
+    struct http_connection *connection = connection_of(mhd);
+    buf_reset(&connection->target);
     size_t count = strlen(uri);
-    guest->target_long = count > TARGET_BYTES_MAX;
-    buf_add(&guest->target, uri, guest->target_long ? 0 : count);
-    return guest;
+    connection->target_long = count > TARGET_BYTES_MAX;
+    buf_add(&connection->target, uri, connection->target_long ? 0 : count);
+    return connection;
 }
 
-/* We take addresses apart ourselves. */
-static size_t leave_escaped(void *context, struct MHD_Connection *connection,
-                            char *text)
+/* Targets are decoded in target.c. */
+static size_t leave_escaped(void *context, struct MHD_Connection *mhd, char *text)
 {
     return strlen(text);
 }
 
-static void on_completed(void *context, struct MHD_Connection *connection,
-                         void **unused, enum MHD_RequestTerminationCode how)
+static void on_completed(void *context, struct MHD_Connection *mhd, void **unused,
+                         enum MHD_RequestTerminationCode how)
 {
-    forget_request(guest_of(connection));
+    end_request(connection_of(mhd));
 }
 
-static void on_connection(void *context, struct MHD_Connection *connection,
+static void on_connection(void *context, struct MHD_Connection *mhd,
                           void **socket_context,
                           enum MHD_ConnectionNotificationCode what)
 {
     struct http *http = context;
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-        free_guest(*socket_context);
+        release_connection(*socket_context);
         return;
     }
-    int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)
-                 ->connect_fd;
-    struct guest *guest = guest_by_fd(http, fd);
-    assert(guest);
-    guest->connection = connection;
-    *socket_context = guest;
+    int fd =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    struct http_connection *connection = find_connection(http, fd);
+    assert(connection);
+    connection->mhd = mhd;
+    *socket_context = connection;
 }
 
 /* ---- the loop ---- */
 
-/* Let the library do what there is to do, and ask when it wants to be called again. */
-static void run(struct http *http)
+/* Let the library do its work, and set the timer for its next call. */
+static void run_library(struct http *http)
 {
-    if (http->inside) /* a handler that wakes streams: the outer call sees to them */
+    if (http->inside) /* a handler woke a stream: the outer call sends it */
         return;
     http->inside = true;
     MHD_run(http->library);
@@ -601,17 +613,17 @@ static void run(struct http *http)
 
 static void on_timer(uv_timer_t *timer)
 {
-    run(timer->data);
+    run_library(timer->data);
 }
 
 static void on_ready(uv_poll_t *poll, int status, int events)
 {
-    run(poll->data);
+    run_library(poll->data);
 }
 
-/* One line before we hang up. */
-static void turn_away(struct http *http, int fd, const char *status,
-                      const char *sentence)
+/* Send one error and close. */
+static void refuse_connection(struct http *http, int fd, const char *status,
+                              const char *sentence)
 {
     char text[400];
     int body = snprintf(NULL, 0, "{\"error\":\"%s\"}\n", sentence);
@@ -620,60 +632,62 @@ static void turn_away(struct http *http, int fd, const char *status,
                          "Content-Length: %d\r\nConnection: close\r\n\r\n"
                          "{\"error\":\"%s\"}\n",
                          status, body, sentence);
-    http->counts.turned_away++;
-    /* If it does not fit into an empty socket, so be it. */
+    http->counts.connections_refused++;
+    /* An empty socket has room for it; otherwise the client gets no reason. */
     (void)!send(fd, text, (size_t)count, MSG_NOSIGNAL | MSG_DONTWAIT);
     close(fd);
 }
 
-/* Who is it?  False if the kernel does not say. */
-static bool identify(int fd, struct guest *ret_guest)
+/* The user and process at the other end of a UNIX socket; false if unknown. */
+static bool read_peer(int fd, struct http_connection *ret_peer)
 {
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+    struct ucred cred;
+    socklen_t size = sizeof cred;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
         return false;
-    ret_guest->uid = peer.uid;
-    ret_guest->gid = peer.gid;
-    ret_guest->pid = peer.pid;
+    ret_peer->uid = cred.uid;
+    ret_peer->gid = cred.gid;
+    ret_peer->pid = cred.pid;
     return true;
 }
 
-static void take_in(struct http *http, int fd, bool local)
+static void accept_connection(struct http *http, int fd, bool local)
 {
-    struct guest who = { .http = http, .fd = fd, .local = local };
-    who.uid = geteuid();
-    who.gid = getegid();
-    if (local && !identify(fd, &who)) {
+    struct http_connection peer = { .http = http, .fd = fd, .local = local };
+    peer.uid = geteuid();
+    peer.gid = getegid();
+    if (local && !read_peer(fd, &peer)) {
         close(fd);
         return;
     }
-    if (local && !http->setup.everyone && who.uid != geteuid() && who.uid != 0) {
-        turn_away(http, fd, "403 Forbidden", "this berthd serves another user");
+    if (local && !http->setup.any_user && peer.uid != geteuid() && peer.uid != 0) {
+        refuse_connection(http, fd, "403 Forbidden", "this berthd serves another user");
         return;
     }
-    if (guests_of(http, who.uid, local) >= http->limits.per_user_max) {
-        turn_away(http, fd, "503 Service Unavailable", "you have too many connections");
+    if (count_connections(http, peer.uid, local) >= http->limits.per_user_max) {
+        refuse_connection(http, fd, "503 Service Unavailable",
+                          "you have too many connections");
         return;
     }
-    struct guest *guest = guest_by_fd(http, -1);
-    if (!guest) {
-        turn_away(http, fd, "503 Service Unavailable", "too many connections");
+    struct http_connection *connection = find_connection(http, -1);
+    if (!connection) {
+        refuse_connection(http, fd, "503 Service Unavailable", "too many connections");
         return;
     }
-    *guest = who;
-    fresh_reply(guest);
-    buf_init(&guest->target, TARGET_BYTES_MAX);
-    buf_init(&guest->body, http->limits.body_max);
-    guest->since_ms = uv_now(http->setup.loop);
-    http->counts.guests++;
-    if (MHD_add_connection(http->library, fd, NULL, 0) != MHD_YES && guest->fd >= 0)
-        free_guest(guest); /* the library has closed it */
+    *connection = peer;
+    reset_reply(connection);
+    buf_init(&connection->target, TARGET_BYTES_MAX);
+    buf_init(&connection->body, http->limits.body_max);
+    connection->since_ms = uv_now(http->setup.loop);
+    http->counts.connections++;
+    if (MHD_add_connection(http->library, fd, NULL, 0) != MHD_YES &&
+        connection->fd >= 0)
+        release_connection(connection); /* the library has closed it */
 }
 
 static void on_sweep(uv_timer_t *timer);
 
-/* Out of descriptors: the connection stays readable, so look away for a while. */
+/* Out of descriptors: the socket stays readable, so stop polling it for a while. */
 static void pause_accepting(struct http *http)
 {
     http->paused = true;
@@ -683,12 +697,12 @@ static void pause_accepting(struct http *http)
 
 static void on_connect(uv_poll_t *poll, int status, int events)
 {
-    struct listener *listener = poll->data;
+    struct http_listener *listener = poll->data;
     struct http *http = listener->http;
     for (int i = 0; i < ACCEPT_MAX; i++) {
         int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            take_in(http, fd, listener->local);
+            accept_connection(http, fd, listener->local);
             continue;
         }
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
@@ -698,7 +712,7 @@ static void on_connect(uv_poll_t *poll, int status, int events)
     }
     if (!uv_is_active((uv_handle_t *)&http->sweep))
         uv_timer_start(&http->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
-    run(http); /* what they sent is mostly there already */
+    run_library(http); /* requests have mostly arrived already */
 }
 
 static void start_accepting(struct http *http)
@@ -708,76 +722,78 @@ static void start_accepting(struct http *http)
         uv_poll_start(&http->listeners[i].poll, UV_READABLE, on_connect);
 }
 
-static bool hung_up(int fd)
+static bool has_hung_up(int fd)
 {
     char byte;
     ssize_t r = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return r == 0 || (r < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-/* Once a second while there are guests: who hung up unnoticed, who takes too long? */
+/* Once a second while there are connections: find clients that hung up or are too slow. */
 static void on_sweep(uv_timer_t *timer)
 {
     struct http *http = timer->data;
     uint64_t now_ms = uv_now(http->setup.loop);
-    uint64_t patience_ms = 1000 * (uint64_t)http->limits.request_s;
-    for (uint32_t i = 0; i < http->limits.guests_max; i++) {
-        struct guest *guest = &http->guests[i];
-        if (guest->fd < 0)
+    uint64_t limit_ms = 1000 * (uint64_t)http->limits.request_s;
+    for (uint32_t i = 0; i < http->limits.connections_max; i++) {
+        struct http_connection *connection = &http->connections[i];
+        if (connection->fd < 0)
             continue;
-        if (guest->asleep && hung_up(guest->fd)) {
-            guest->left = true;
-            resume(guest);
+        if (connection->asleep && has_hung_up(connection->fd)) {
+            connection->has_left = true;
+            resume_connection(connection);
         }
-        bool owes = guest->phase == IDLE || guest->phase == RECEIVING;
-        if (owes && !guest->cut && now_ms - guest->since_ms >= patience_ms) {
-            guest->cut = true;
-            shutdown(guest->fd, SHUT_RDWR);
+        bool is_waiting = connection->phase == IDLE || connection->phase == RECEIVING;
+        if (is_waiting && !connection->cut &&
+            now_ms - connection->since_ms >= limit_ms) {
+            connection->cut = true;
+            shutdown(connection->fd, SHUT_RDWR);
         }
     }
     if (http->paused)
         start_accepting(http);
-    if (http->counts.guests == 0)
+    if (http->counts.connections == 0)
         uv_timer_stop(timer);
-    run(http);
+    run_library(http);
 }
 
 void http_flush(struct http *http, bool durable)
 {
-    if (http->held == 0)
+    if (http->uncommitted == 0)
         return;
-    for (uint32_t i = 0; i < http->limits.guests_max; i++) {
-        struct guest *guest = &http->guests[i];
-        if (guest->fd < 0 || guest->phase != HELD)
+    for (uint32_t i = 0; i < http->limits.connections_max; i++) {
+        struct http_connection *connection = &http->connections[i];
+        if (connection->fd < 0 || connection->phase != UNCOMMITTED)
             continue;
         if (!durable)
-            http_reply_error(&guest->reply, 503, NULL,
+            http_reply_error(&connection->reply, 503, NULL,
                              "it could not be written to disk, and is not accepted");
-        else if (guest->reply.finish)
-            guest->reply.finish(http->setup.context, guest->reply.finish_id,
-                                &guest->reply);
-        http->held--;
-        guest->phase = SENDING;
-        send_reply(guest); /* if that fails on_request() is asked again, and hangs up */
-        resume(guest);
+        else if (connection->reply.finish)
+            connection->reply.finish(http->setup.context, connection->reply.finish_id,
+                                     &connection->reply);
+        http->uncommitted--;
+        connection->phase = SENDING;
+        send_reply(
+            connection); /* if that fails, on_request() is called again and closes it */
+        resume_connection(connection);
     }
-    assert(http->held == 0);
+    assert(http->uncommitted == 0);
     http->flushing = true;
-    run(http);
+    run_library(http);
     http->flushing = false;
     http_retry(http);
 }
 
 void http_retry(struct http *http)
 {
-    for (uint32_t i = 0; i < http->limits.guests_max; i++)
-        if (http->guests[i].fd >= 0 && http->guests[i].deferred)
-            resume(&http->guests[i]);
+    for (uint32_t i = 0; i < http->limits.connections_max; i++)
+        if (http->connections[i].fd >= 0 && http->connections[i].deferred)
+            resume_connection(&http->connections[i]);
 }
 
-bool http_waiting(const struct http *http)
+bool http_has_uncommitted(const struct http *http)
 {
-    return http->held > 0;
+    return http->uncommitted > 0;
 }
 
 const char *http_host(const struct http *http)
@@ -804,10 +820,10 @@ static void fill_limits(struct http_limits *limits, const struct http_limits *as
         limits->body_max = 16u << 20;
     if (!limits->bodies_max)
         limits->bodies_max = 64u << 20;
-    if (!limits->stranger_max)
-        limits->stranger_max = 16 << 10;
-    if (!limits->guests_max)
-        limits->guests_max = 256;
+    if (!limits->anonymous_body_max)
+        limits->anonymous_body_max = 16 << 10;
+    if (!limits->connections_max)
+        limits->connections_max = 256;
     if (!limits->per_user_max)
         limits->per_user_max = 64;
     if (!limits->request_s)
@@ -819,7 +835,7 @@ static void fill_limits(struct http_limits *limits, const struct http_limits *as
 static void add_listener(struct http *http, int fd, bool local)
 {
     http->listeners[http->listener_count++] =
-        (struct listener){ .http = http, .fd = fd, .local = local };
+        (struct http_listener){ .http = http, .fd = fd, .local = local };
 }
 
 static int open_tcp(struct http *http, const char *where, struct error *err)
@@ -839,7 +855,7 @@ static int open_listeners(struct http *http, const struct http_setup *setup,
                           struct error *err)
 {
     if (setup->socket) {
-        int fd = listen_unix(setup->socket, setup->everyone, err);
+        int fd = listen_unix(setup->socket, setup->any_user, err);
         if (fd < 0)
             return fd;
         add_listener(http, fd, true);
@@ -859,29 +875,29 @@ static void close_listeners(struct http *http)
     if (http->path && lstat(http->path, &there) == 0 &&
         there.st_ino == http->socket_file.st_ino &&
         there.st_dev == http->socket_file.st_dev)
-        unlink(http->path); /* unless it is somebody else's by now */
+        unlink(http->path); /* unless another process has replaced it */
 }
 
 static int start_library(struct http *http, struct error *err)
 {
     http->library = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
-        NULL, on_request, http,                                 //
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, //
-        MHD_OPTION_CONNECTION_LIMIT, http->limits.guests_max,   //
-        MHD_OPTION_CONNECTION_TIMEOUT, http->limits.idle_s,     //
-        MHD_OPTION_STRICT_FOR_CLIENT, 1,                        //
-        MHD_OPTION_URI_LOG_CALLBACK, on_target, http,           //
-        MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, http,      //
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,        //
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,      //
+        NULL, on_request, http,                                    //
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,    //
+        MHD_OPTION_CONNECTION_LIMIT, http->limits.connections_max, //
+        MHD_OPTION_CONNECTION_TIMEOUT, http->limits.idle_s,        //
+        MHD_OPTION_STRICT_FOR_CLIENT, 1,                           //
+        MHD_OPTION_URI_LOG_CALLBACK, on_target, http,              //
+        MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, http,         //
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,           //
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,         //
         MHD_OPTION_END);
     if (!http->library)
         return error_set(err, -ENOMEM, "the HTTP server could not be started");
     return 0;
 }
 
-static void watch_listener(struct http *http, struct listener *listener)
+static void watch_listener(struct http *http, struct http_listener *listener)
 {
     uv_poll_init(http->setup.loop, &listener->poll, listener->fd);
     listener->poll.data = listener;
@@ -906,10 +922,10 @@ static void start_polling(struct http *http)
 
 static void free_http(struct http *http)
 {
-    for (uint32_t i = 0; i < http->limits.guests_max; i++)
-        buf_release(&http->guests[i].reply.body);
+    for (uint32_t i = 0; i < http->limits.connections_max; i++)
+        buf_release(&http->connections[i].reply.body);
     arena_release(&http->arena);
-    free(http->guests);
+    free(http->connections);
     free(http->path);
     free(http);
 }
@@ -920,10 +936,10 @@ int http_open(struct http **ret_http, const struct http_setup *setup, struct err
     http->setup = *setup;
     fill_limits(&http->limits, &setup->limits);
     arena_init(&http->arena, 64 * 1024);
-    http->guests =
-        memory_checked(calloc(http->limits.guests_max, sizeof *http->guests));
-    for (uint32_t i = 0; i < http->limits.guests_max; i++)
-        http->guests[i].fd = -1;
+    http->connections =
+        memory_checked(calloc(http->limits.connections_max, sizeof *http->connections));
+    for (uint32_t i = 0; i < http->limits.connections_max; i++)
+        http->connections[i].fd = -1;
 
     int r = open_listeners(http, setup, err);
     if (r == 0)
@@ -946,7 +962,7 @@ int http_listen(struct http *http, const char *where, struct error *err)
     int r = open_tcp(http, where, err);
     if (r < 0)
         return r;
-    struct listener *listener = &http->listeners[http->listener_count - 1];
+    struct http_listener *listener = &http->listeners[http->listener_count - 1];
     watch_listener(http, listener);
     if (!http->paused)
         uv_poll_start(&listener->poll, UV_READABLE, on_connect);
@@ -963,11 +979,13 @@ static void on_closed(uv_handle_t *handle)
 void http_close(struct http *http)
 {
     http->closing = true;
-    for (uint32_t i = 0; i < http->limits.guests_max; i++) {
-        struct guest *guest = &http->guests[i];
-        if (guest->fd >= 0 && (guest->phase == HELD || guest->phase == LATER ||
-                               guest->asleep || guest->deferred))
-            resume(guest); /* the library must not be stopped with some suspended */
+    for (uint32_t i = 0; i < http->limits.connections_max; i++) {
+        struct http_connection *connection = &http->connections[i];
+        if (connection->fd >= 0 &&
+            (connection->phase == UNCOMMITTED || connection->phase == DELAYED ||
+             connection->asleep || connection->deferred))
+            resume_connection(
+                connection); /* the library must not stop with suspended connections */
     }
     MHD_run(http->library);
 
@@ -980,5 +998,5 @@ void http_close(struct http *http)
     uv_close((uv_handle_t *)&http->sweep, on_closed);
     close_listeners(http);
     MHD_stop_daemon(http->library);
-    assert(http->counts.guests == 0);
+    assert(http->counts.connections == 0);
 }

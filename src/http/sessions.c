@@ -118,16 +118,17 @@ static struct session *find(const struct session *list, uint32_t count,
 {
     const struct session *found = NULL;
     for (uint32_t i = 0; i < count; i++)
-        if (token_same(secret, list[i].secret) && !over(&list[i], now_s))
+        if (token_equals(secret, list[i].secret) && !over(&list[i], now_s))
             found = &list[i];
     return (struct session *)found;
 }
 
-int sessions_pass(struct sessions *sessions, uint32_t uid, uint32_t gid, int64_t now_s,
-                  char ret_pass[static TOKEN_CHARS + 1], struct error *err)
+int sessions_make_pass(struct sessions *sessions, uint32_t uid, uint32_t gid,
+                       int64_t now_s, char ret_pass[static TOKEN_CHARS + 1],
+                       struct error *err)
 {
     struct session pass = { .uid = uid, .gid = gid, .until_s = now_s + PASS_S };
-    int r = token_draw(pass.secret, err);
+    int r = token_generate(pass.secret, err);
     if (r < 0)
         return r;
     *place_for(sessions->passes, PASSES_MAX, uid, PASSES_PER_USER_MAX, now_s) = pass;
@@ -135,8 +136,8 @@ int sessions_pass(struct sessions *sessions, uint32_t uid, uint32_t gid, int64_t
     return 0;
 }
 
-const struct session *sessions_trade(struct sessions *sessions, const char *pass,
-                                     int64_t now_s)
+const struct session *sessions_redeem_pass(struct sessions *sessions, const char *pass,
+                                           int64_t now_s)
 {
     struct session *given = find(sessions->passes, PASSES_MAX, pass, now_s);
     if (!given)
@@ -145,7 +146,7 @@ const struct session *sessions_trade(struct sessions *sessions, const char *pass
                            .gid = given->gid,
                            .until_s = now_s + SESSION_S };
     *given = (struct session){ "" };
-    if (token_draw(one.secret, NULL) < 0)
+    if (token_generate(one.secret, NULL) < 0)
         return NULL;
     struct session *place = place_for(sessions->sessions, SESSIONS_MAX, one.uid,
                                       SESSIONS_PER_USER_MAX, now_s);

@@ -44,12 +44,13 @@ struct sessions {
 void sessions_open(struct sessions *sessions, const char *dir, int64_t now_s);
 
 /* A pass for this user; those who ask too often lose their oldest one. */
-int sessions_pass(struct sessions *sessions, uint32_t uid, uint32_t gid, int64_t now_s,
-                  char ret_pass[static TOKEN_CHARS + 1], struct error *err);
+int sessions_make_pass(struct sessions *sessions, uint32_t uid, uint32_t gid,
+                       int64_t now_s, char ret_pass[static TOKEN_CHARS + 1],
+                       struct error *err);
 
 /* Trade a pass for a session.  NULL: it is wrong, used or too old. */
-const struct session *sessions_trade(struct sessions *sessions, const char *pass,
-                                     int64_t now_s);
+const struct session *sessions_redeem_pass(struct sessions *sessions, const char *pass,
+                                           int64_t now_s);
 
 /* Whose session is it?  NULL: nobody's, any more. */
 const struct session *sessions_find(const struct sessions *sessions, const char *secret,

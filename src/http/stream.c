@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "http/audience.h"
+#include "http/subscribers.h"
 #include "http/target.h"
 
 #define BATCH_BYTES 16384 /* put together before they are handed over */
@@ -21,7 +21,7 @@ struct line {
 };
 
 struct client {
-    struct hearer hearer;
+    struct subscriber subscriber;
     struct stream *stream;
     uint32_t uid;
     uint64_t seq; /* the last one it was given, or passed over */
@@ -30,7 +30,7 @@ struct client {
 
 struct stream {
     struct stream_setup setup;
-    struct audience audience;
+    struct subscribers subscribers;
 
     struct line *lines; /* lines_max; line i of all times is in place i % lines_max */
     uint64_t first, end;
@@ -99,7 +99,7 @@ void stream_add(struct stream *stream, uint64_t seq, uint32_t owner, const char 
         .seq = seq, .at = stream->byte_end, .count = (uint32_t)count, .owner = owner
     };
     copy_in(stream, json, count);
-    audience_wake(&stream->audience);
+    subscribers_wake(&stream->subscribers);
 }
 
 /* ---- what a client gets ---- */
@@ -113,7 +113,7 @@ static bool may_see(const struct client *client, uint32_t owner)
 
 static void begin_event(struct client *client, uint64_t seq)
 {
-    buf_print(&client->hearer.pending, "id: %" PRIu64 "\ndata: ", seq);
+    buf_print(&client->subscriber.pending, "id: %" PRIu64 "\ndata: ", seq);
 }
 
 static void put_older(void *sink, uint64_t seq, uint32_t owner, const char *json,
@@ -127,21 +127,21 @@ static void put_older(void *sink, uint64_t seq, uint32_t owner, const char *json
         return;
     }
     begin_event(client, seq);
-    buf_add(&client->hearer.pending, json, count);
-    buf_text(&client->hearer.pending, "\n\n");
+    buf_add(&client->subscriber.pending, json, count);
+    buf_text(&client->subscriber.pending, "\n\n");
 }
 
 static void say_lagged(struct client *client)
 {
-    buf_print(&client->hearer.pending,
+    buf_print(&client->subscriber.pending,
               "event: lagged\ndata: {\"after\":%" PRIu64 "}\n\n", client->seq);
-    client->hearer.over = true;
+    client->subscriber.over = true;
 }
 
 /* Something happened to others: no more than that, and once for however much. */
 static void say_hidden(struct client *client)
 {
-    buf_print(&client->hearer.pending,
+    buf_print(&client->subscriber.pending,
               "id: %" PRIu64 "\nevent: others\ndata: {\"seq\":%" PRIu64 "}\n\n",
               client->seq, client->seq);
     client->hidden = false;
@@ -173,34 +173,34 @@ static void put_line(struct client *client, const struct line *line)
     size_t straight = stream->setup.bytes_max - at;
     straight = straight < line->count ? straight : line->count;
     begin_event(client, line->seq);
-    buf_add(&client->hearer.pending, stream->bytes + at, straight);
-    buf_add(&client->hearer.pending, stream->bytes, line->count - straight);
-    buf_text(&client->hearer.pending, "\n\n");
+    buf_add(&client->subscriber.pending, stream->bytes + at, straight);
+    buf_add(&client->subscriber.pending, stream->bytes, line->count - straight);
+    buf_text(&client->subscriber.pending, "\n\n");
 }
 
 static void fill_from_ring(struct client *client)
 {
     const struct stream *stream = client->stream;
     for (uint64_t i = find(stream, client->seq);
-         i < stream->end && client->hearer.pending.count < BATCH_BYTES; i++)
+         i < stream->end && client->subscriber.pending.count < BATCH_BYTES; i++)
         put_line(client, line_at(stream, i));
 }
 
 /* Write down what comes next for it; nothing, if there is nothing. */
-static void fill(struct hearer *hearer)
+static void fill(struct subscriber *subscriber)
 {
-    struct client *client = (struct client *)hearer; /* it begins with it */
+    struct client *client = (struct client *)subscriber; /* it begins with it */
     const struct stream *stream = client->stream;
-    while (client->hearer.pending.count == 0 && client->seq < stream->floor &&
-           !client->hearer.over)
+    while (client->subscriber.pending.count == 0 && client->seq < stream->floor &&
+           !client->subscriber.over)
         fill_from_store(client);
-    if (client->hearer.pending.count == 0)
+    if (client->subscriber.pending.count == 0)
         fill_from_ring(client);
     if (client->hidden)
         say_hidden(client);
-    if (client->hearer.pending.count == 0 && client->hearer.beat)
-        buf_text(&client->hearer.pending, ":\n\n");
-    client->hearer.beat = false;
+    if (client->subscriber.pending.count == 0 && client->subscriber.beat)
+        buf_text(&client->subscriber.pending, ":\n\n");
+    client->subscriber.beat = false;
 }
 
 /* ---- coming and going ---- */
@@ -231,18 +231,19 @@ void stream_reply(struct stream *stream, const struct http_request *request,
         http_reply_error(reply, 400, "since", "since: want the number of an event");
         return;
     }
-    if (!audience_has_room(&stream->audience, "too many are watching already", reply))
+    if (!subscribers_have_room(&stream->subscribers, "too many are watching already",
+                               reply))
         return;
     struct client *client = memory_checked(calloc(1, sizeof *client));
     *client = (struct client){ .stream = stream, .uid = request->uid, .seq = seq };
-    audience_join(&stream->audience, &client->hearer,
-                  BATCH_BYTES + (BATCH_LINES + 1) * (STREAM_LINE_MAX + 64), reply);
-    buf_text(&client->hearer.pending, "retry: 2000\n\n");
+    subscribers_join(&stream->subscribers, &client->subscriber,
+                     BATCH_BYTES + (BATCH_LINES + 1) * (STREAM_LINE_MAX + 64), reply);
+    buf_text(&client->subscriber.pending, "retry: 2000\n\n");
 }
 
 uint32_t stream_clients(const struct stream *stream)
 {
-    return stream->audience.count;
+    return stream->subscribers.count;
 }
 
 void stream_open(struct stream **ret_stream, const struct stream_setup *setup)
@@ -262,12 +263,13 @@ void stream_open(struct stream **ret_stream, const struct stream_setup *setup)
     stream->lines =
         memory_checked(calloc(stream->setup.lines_max, sizeof *stream->lines));
     stream->bytes = memory_checked(malloc(stream->setup.bytes_max));
-    stream->audience = (struct audience){ .loop = setup->loop,
-                                          .count_max = stream->setup.clients_max,
-                                          .look_ms = stream->setup.heartbeat_ms,
-                                          .quiet_ms = stream->setup.heartbeat_ms / 2,
-                                          .fill = fill };
-    audience_open(&stream->audience);
+    stream->subscribers =
+        (struct subscribers){ .loop = setup->loop,
+                              .count_max = stream->setup.clients_max,
+                              .look_ms = stream->setup.heartbeat_ms,
+                              .quiet_ms = stream->setup.heartbeat_ms / 2,
+                              .fill = fill };
+    subscribers_open(&stream->subscribers);
     *ret_stream = stream;
 }
 
@@ -281,5 +283,5 @@ static void on_closed(uv_handle_t *handle)
 
 void stream_close(struct stream *stream)
 {
-    audience_close(&stream->audience, on_closed, stream);
+    subscribers_close(&stream->subscribers, on_closed, stream);
 }

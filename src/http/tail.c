@@ -101,7 +101,7 @@ static ssize_t read_on(struct tail *tail, char *room, size_t size)
     return count;
 }
 
-static ssize_t tail_more(void *self, char *room, size_t size)
+static ssize_t read_tail(void *self, char *room, size_t size)
 {
     struct tail *tail = self;
     const struct tails *tails = tail->tails;
@@ -126,7 +126,7 @@ static void on_notice_closed(uv_handle_t *handle)
     free_tail(handle->data);
 }
 
-static void tail_gone(void *self)
+static void close_tail(void *self)
 {
     struct tail *tail = self;
     struct tails *tails = tail->tails;
@@ -154,7 +154,7 @@ int tail_reply(struct tails *tails, const struct tail_setup *setup,
 {
     struct tail *tail = memory_checked(calloc(1, sizeof *tail));
     *tail = (struct tail){
-        .http = { .more = tail_more, .gone = tail_gone, .self = tail },
+        .http = { .read = read_tail, .closed = close_tail, .self = tail },
         .tails = tails,
         .setup = *setup,
         .path = memory_text(setup->path),

@@ -38,7 +38,7 @@ static int read_token(int dir, char *token, struct error *err)
     return r;
 }
 
-int token_draw(char token[static TOKEN_CHARS + 1], struct error *err)
+int token_generate(char token[static TOKEN_CHARS + 1], struct error *err)
 {
     unsigned char bytes[TOKEN_CHARS / 2];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
@@ -48,7 +48,7 @@ int token_draw(char token[static TOKEN_CHARS + 1], struct error *err)
     return 0;
 }
 
-bool token_same(const char *given, const char *token)
+bool token_equals(const char *given, const char *token)
 {
     size_t count = strlen(token);
     size_t given_count = strlen(given);
@@ -62,7 +62,7 @@ bool token_same(const char *given, const char *token)
 static int make_token(int dir, struct error *err)
 {
     char text[TOKEN_CHARS + 1];
-    int r = token_draw(text, err);
+    int r = token_generate(text, err);
     if (r < 0)
         return r;
     text[TOKEN_CHARS] = '\n';
@@ -80,8 +80,7 @@ static int make_token(int dir, struct error *err)
     return error_set(err, why ? -why : -EIO, "token: %s", strerror(why ? why : EIO));
 }
 
-int http_token_load(const char *dir, char token[static TOKEN_CHARS + 1],
-                    struct error *err)
+int token_load(const char *dir, char token[static TOKEN_CHARS + 1], struct error *err)
 {
     int folder = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)

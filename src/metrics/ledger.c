@@ -1,4 +1,4 @@
-/* ledger.c - what each preemption cost and brought. */
+/* ledger.c - what each preemption cost and saved. */
 #include "metrics/ledger.h"
 
 #include <inttypes.h>
@@ -10,17 +10,17 @@
 #include "base/grow.h"
 
 #define NONE UINT32_MAX
-#define REDO_MAX_NS 1e18 /* GPU-time; what is reported may be anything */
+#define REDO_MAX_NS 1e18 /* GPU-time; jobs may report any number of steps */
 
 /* What is remembered of a live job. */
 struct ledger_job {
-    uint32_t oldest, newest; /* of its open entries as a victim, each knows the next */
-    uint32_t awaits;         /* of the entries for it as a newcomer, until it starts */
-    uint32_t loads;          /* entry that its next loading belongs to               */
+    uint32_t oldest, newest; /* of its open entries as a victim; a list           */
+    uint32_t as_beneficiary; /* first entry for it as a beneficiary, until it starts */
+    uint32_t load_entry;     /* entry that its next loading is booked to */
     uint32_t open_count;
     uint32_t gpus;
-    bool seated, loading, leaving;
-    int64_t since_ns; /* of its loading or its leaving                        */
+    bool seated, loading, is_leaving;
+    int64_t since_ns; /* of its loading, or of its preemption */
     double rate_per_s;
 };
 
@@ -42,7 +42,7 @@ void ledger_release(struct ledger *ledger)
     ledger->entries = NULL;
 }
 
-static uint32_t entry_new(struct ledger *ledger)
+static uint32_t take_entry(struct ledger *ledger)
 {
     uint32_t at = ledger->entry_free;
     if (at != NONE) {
@@ -56,8 +56,9 @@ static uint32_t entry_new(struct ledger *ledger)
 
 /* --- prediction ------------------------------------------------------------------- */
 
-/* GPU-time the victim is expected to lose: told to leave now, it pauses and loads again;
- * if it is killed before it has saved, half of what it does between two saves goes too. */
+/* GPU-time the victim is expected to lose: it saves a checkpoint and resumes later.  If the
+ * grace period is too short for that, it also loses half of the work between two
+ * checkpoints on average. */
 static int64_t expected_cost_ns(const struct job *victim, bool was_loading)
 {
     int64_t pause_ns = was_loading ? 0 : victim->pause_ns;
@@ -76,29 +77,29 @@ static int64_t expected_wait_ns(const struct view *view, const struct event *eve
     const struct job *victim = &view->jobs[event->job];
     int64_t left_ns = view_work_left_ns(view, event->job);
     if (left_ns == INT64_MAX)
-        return 0; /* nobody knows */
+        return 0; /* not known */
     left_ns -= victim->pause_ns;
     return left_ns > 0 ? left_ns : 0;
 }
 
 /* --- closing ----------------------------------------------------------------------- */
 
-/* Waiting that the newcomer was spared if the victim had this much of its work left. */
+/* How much sooner the beneficiary started, if the victim had so many steps left. */
 static double wait_saved_s(const struct ledger_entry *entry, double steps_left)
 {
     if (entry->started_ns < 0 || entry->rate_per_s <= 0 || steps_left <= 0)
         return 0;
     double would_leave_s = (double)entry->at_ns * 1e-9 + steps_left / entry->rate_per_s;
     double saved_s = would_leave_s - (double)entry->started_ns * 1e-9;
-    return saved_s > 0 ? saved_s / entry->with : 0;
+    return saved_s > 0 ? saved_s / entry->shared_by : 0;
 }
 
 static void write_entry(FILE *file, const struct ledger_entry *entry, double saved_s)
 {
     int64_t actual_ns = entry->pause_ns + entry->load_ns + entry->redo_ns;
     fprintf(file, "%.9f,%" PRIu64 ",", (double)entry->at_ns * 1e-9, entry->victim);
-    if (entry->newcomer)
-        fprintf(file, "%" PRIu64, entry->newcomer);
+    if (entry->beneficiary_id)
+        fprintf(file, "%" PRIu64, entry->beneficiary_id);
     fprintf(file, ",%s,%u,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g\n", rule_name(entry->rule),
             entry->gpus, (double)entry->predicted_cost_ns * 1e-9,
             (double)entry->predicted_wait_ns * 1e-9, (double)actual_ns * 1e-9,
@@ -106,30 +107,31 @@ static void write_entry(FILE *file, const struct ledger_entry *entry, double sav
             (double)entry->redo_ns * 1e-9, saved_s);
 }
 
-static void tell(const struct ledger *ledger, const struct ledger_entry *entry)
+static void notify_observer(const struct ledger *ledger,
+                            const struct ledger_entry *entry)
 {
-    if (ledger->note)
-        ledger->note(ledger->context, entry, 0, true);
+    if (ledger->observe)
+        ledger->observe(ledger->context, entry, 0, true);
 }
 
-/* The newcomer has not started: it must not find an entry that is gone. */
-static void unlink_of_newcomer(struct ledger *ledger, uint32_t at)
+/* The beneficiary has not started: it must not find an entry that is closed. */
+static void unlink_from_beneficiary(struct ledger *ledger, uint32_t at)
 {
     const struct ledger_entry *entry = &ledger->entries[at];
     if (entry->beneficiary == JOB_NONE || entry->started_ns >= 0)
         return;
-    uint32_t *link = &ledger->jobs[entry->beneficiary].awaits;
+    uint32_t *link = &ledger->jobs[entry->beneficiary].as_beneficiary;
     while (*link != NONE && *link != at)
-        link = &ledger->entries[*link].next_of_newcomer;
+        link = &ledger->entries[*link].next_of_beneficiary;
     if (*link == at)
-        *link = entry->next_of_newcomer;
+        *link = entry->next_of_beneficiary;
 }
 
-/* The victim's whole work is known, or believed, to be 'steps_total'. */
+/* The victim's whole work is, or is estimated to be, 'steps_total'. */
 static void close_entry(struct ledger *ledger, uint32_t at, double steps_total)
 {
     struct ledger_entry *entry = &ledger->entries[at];
-    unlink_of_newcomer(ledger, at);
+    unlink_from_beneficiary(ledger, at);
     double saved_s = wait_saved_s(entry, steps_total - entry->steps);
     int64_t actual_ns = entry->pause_ns + entry->load_ns + entry->redo_ns;
     int64_t at_ns = entry->at_ns - ledger->first_ns;
@@ -140,8 +142,8 @@ static void close_entry(struct ledger *ledger, uint32_t at, double steps_total)
     ledger->wait_saved_s += saved_s;
     if (ledger->file)
         write_entry(ledger->file, entry, saved_s);
-    if (ledger->note)
-        ledger->note(ledger->context, entry, saved_s, false);
+    if (ledger->observe)
+        ledger->observe(ledger->context, entry, saved_s, false);
     entry->next_of_victim = ledger->entry_free;
     ledger->entry_free = at;
 }
@@ -162,65 +164,65 @@ static void close_all(struct ledger *ledger, job_id id, double steps_total)
     struct ledger_job *job = &ledger->jobs[id];
     while (job->oldest != NONE)
         close_oldest(ledger, id, steps_total);
-    job->loads = NONE;
+    job->load_entry = NONE;
 }
 
 /* --- events ------------------------------------------------------------------------ */
 
-/* Its next loading belongs to no preemption, any more. */
-static void end_due(struct ledger *ledger, struct ledger_job *job)
+/* The next loading of the job is no longer the cost of a preemption. */
+static void clear_owed_load(struct ledger *ledger, struct ledger_job *job)
 {
-    if (job->loads == NONE)
+    if (job->load_entry == NONE)
         return;
-    ledger->entries[job->loads].due = false;
-    tell(ledger, &ledger->entries[job->loads]);
-    job->loads = NONE;
+    ledger->entries[job->load_entry].owes_load = false;
+    notify_observer(ledger, &ledger->entries[job->load_entry]);
+    job->load_entry = NONE;
 }
 
-/* It has loaded, or stops loading: what that took belongs to the last preemption. */
+/* The job has loaded, or stops loading: book the time to its last preemption. */
 static void end_loading(struct ledger *ledger, struct ledger_job *job, int64_t now_ns)
 {
     if (!job->loading)
         return;
     job->loading = false;
-    if (job->loads == NONE)
+    if (job->load_entry == NONE)
         return;
     int64_t load_ns = (now_ns - job->since_ns) * job->gpus;
-    ledger->entries[job->loads].load_ns += load_ns;
+    ledger->entries[job->load_entry].load_ns += load_ns;
     ledger->actual_cost_ns += load_ns;
-    end_due(ledger, job);
+    clear_owed_load(ledger, job);
 }
 
-/* As fast as it is believed to be from now on, whoever says so. */
-static void note_rate(struct ledger *ledger, const struct view *view, job_id id)
+/* The rate that the state knows, from whichever event. */
+static void update_rate(struct ledger *ledger, const struct view *view, job_id id)
 {
     if (view->jobs[id].rate_per_s > 0)
         ledger->jobs[id].rate_per_s = view->jobs[id].rate_per_s;
 }
 
-static void started(struct ledger *ledger, const struct view *view,
-                    const struct event *event)
+static void apply_started(struct ledger *ledger, const struct view *view,
+                          const struct event *event)
 {
     struct ledger_job *job = &ledger->jobs[event->job];
     job->seated = true;
     job->loading = !event->loaded;
-    job->leaving = false;
+    job->is_leaving = false;
     job->gpus = view->jobs[event->job].gpus_now;
     job->since_ns = event->at_ns;
-    note_rate(ledger, view, event->job);
-    uint32_t with = 0;
-    for (uint32_t at = job->awaits; at != NONE;
-         at = ledger->entries[at].next_of_newcomer)
-        with++;
-    for (uint32_t at = job->awaits; at != NONE;
-         at = ledger->entries[at].next_of_newcomer) {
+    update_rate(ledger, view, event->job);
+    uint32_t victims = 0;
+    for (uint32_t at = job->as_beneficiary; at != NONE;
+         at = ledger->entries[at].next_of_beneficiary)
+        victims++;
+    for (uint32_t at = job->as_beneficiary; at != NONE;
+         at = ledger->entries[at].next_of_beneficiary) {
         ledger->entries[at].started_ns = event->at_ns;
-        ledger->entries[at].with = with;
-        tell(ledger, &ledger->entries[at]);
+        ledger->entries[at].shared_by = victims;
+        notify_observer(ledger, &ledger->entries[at]);
     }
-    job->awaits = NONE;
+    job->as_beneficiary = NONE;
     if (event->loaded)
-        end_due(ledger, job);
+        clear_owed_load(ledger, job);
 }
 
 static bool is_preemption(enum rule rule)
@@ -228,8 +230,8 @@ static bool is_preemption(enum rule rule)
     return rule != RULE_RESIZE && rule != RULE_CANCEL;
 }
 
-/* The newest of its victim's entries; its newcomer, if it has one, is awaited. */
-static void append(struct ledger *ledger, struct ledger_job *job, uint32_t at)
+/* Add the newest of a victim's entries, to the list of its beneficiary as well. */
+static void link_entry(struct ledger *ledger, struct ledger_job *job, uint32_t at)
 {
     struct ledger_entry *entry = &ledger->entries[at];
     if (job->newest == NONE)
@@ -239,62 +241,63 @@ static void append(struct ledger *ledger, struct ledger_job *job, uint32_t at)
     job->newest = at;
     job->open_count++;
     entry->next_of_victim = NONE;
-    entry->next_of_newcomer = NONE;
+    entry->next_of_beneficiary = NONE;
     if (entry->beneficiary != JOB_NONE && entry->started_ns < 0) {
-        entry->next_of_newcomer = ledger->jobs[entry->beneficiary].awaits;
-        ledger->jobs[entry->beneficiary].awaits = at;
+        entry->next_of_beneficiary = ledger->jobs[entry->beneficiary].as_beneficiary;
+        ledger->jobs[entry->beneficiary].as_beneficiary = at;
     }
 }
 
-static void recalled(struct ledger *ledger, const struct view *view,
-                     const struct event *event)
+static void apply_preempted(struct ledger *ledger, const struct view *view,
+                            const struct event *event)
 {
     const struct job *victim = &view->jobs[event->job];
     struct ledger_job *job = &ledger->jobs[event->job];
     bool was_loading = job->loading;
     end_loading(ledger, job, event->at_ns);
-    job->leaving = is_preemption(event->rule);
+    job->is_leaving = is_preemption(event->rule);
     job->since_ns = event->at_ns;
-    if (!job->leaving)
+    if (!job->is_leaving)
         return;
     if (job->open_count == LEDGER_OPEN_MAX)
         close_oldest(ledger, event->job, victim->steps_total);
 
-    uint32_t at = entry_new(ledger);
+    uint32_t at = take_entry(ledger);
     struct ledger_entry *entry = &ledger->entries[at];
-    bool for_somebody =
+    bool has_beneficiary =
         event->beneficiary != JOB_NONE && event->beneficiary != event->job;
     *entry = (struct ledger_entry){
         .at_ns = event->at_ns,
         .victim = victim->id,
         .number = victim->preemptions,
-        .newcomer = for_somebody ? view->jobs[event->beneficiary].id : 0,
+        .beneficiary_id = has_beneficiary ? view->jobs[event->beneficiary].id : 0,
         .rule = event->rule,
         .gpus = victim->gpus_now,
         .predicted_cost_ns = expected_cost_ns(victim, was_loading),
-        .predicted_wait_ns = for_somebody ? expected_wait_ns(view, event) : 0,
+        .predicted_wait_ns = has_beneficiary ? expected_wait_ns(view, event) : 0,
         .steps = victim->steps,
         .rate_per_s = job->rate_per_s,
         .started_ns = -1,
-        .with = 1,
-        .beneficiary = for_somebody ? event->beneficiary : JOB_NONE,
+        .shared_by = 1,
+        .beneficiary = has_beneficiary ? event->beneficiary : JOB_NONE,
     };
-    append(ledger, job, at);
-    tell(ledger, entry);
+    link_entry(ledger, job, at);
+    notify_observer(ledger, entry);
     ledger->preemptions++;
     ledger->predicted_cost_ns += entry->predicted_cost_ns;
     ledger->predicted_wait_saved_s += (double)entry->predicted_wait_ns * 1e-9;
 }
 
-/* Out of its seats: the pause is over, and what was not saved is lost. */
-static void left(struct ledger *ledger, const struct view *view,
-                 const struct event *event)
+/* The victim has released its GPUs: it has saved a checkpoint, or lost what came after
+ * the last one. */
+static void apply_left(struct ledger *ledger, const struct view *view,
+                       const struct event *event)
 {
     struct ledger_job *job = &ledger->jobs[event->job];
     if (!job->seated)
         return;
     end_loading(ledger, job, event->at_ns);
-    if (job->leaving && job->newest != NONE) {
+    if (job->is_leaving && job->newest != NONE) {
         struct ledger_entry *entry = &ledger->entries[job->newest];
         entry->pause_ns = (event->at_ns - job->since_ns) * job->gpus;
         ledger->actual_cost_ns += entry->pause_ns;
@@ -305,25 +308,25 @@ static void left(struct ledger *ledger, const struct view *view,
                 entry->redo_ns = (int64_t)fmin(
                     lost / event->rate_per_s * 1e9 * job->gpus, REDO_MAX_NS);
             ledger->actual_cost_ns += entry->redo_ns;
-            job->loads = job->newest;
-            entry->due = true;
+            job->load_entry = job->newest;
+            entry->owes_load = true;
         }
-        tell(ledger, entry);
+        notify_observer(ledger, entry);
     }
-    job->seated = job->leaving = false;
+    job->seated = job->is_leaving = false;
 }
 
-/* A newcomer that gives up: nobody's wait was saved, and that is remembered. */
-static void gave_up(struct ledger *ledger, job_id id)
+/* A beneficiary will not start: no wait was saved, and the entry says so. */
+static void apply_gave_up(struct ledger *ledger, job_id id)
 {
-    uint32_t at = ledger->jobs[id].awaits;
-    ledger->jobs[id].awaits = NONE;
+    uint32_t at = ledger->jobs[id].as_beneficiary;
+    ledger->jobs[id].as_beneficiary = NONE;
     while (at != NONE) {
         struct ledger_entry *entry = &ledger->entries[at];
-        at = entry->next_of_newcomer;
+        at = entry->next_of_beneficiary;
         entry->beneficiary = JOB_NONE;
-        entry->with = 0;
-        tell(ledger, entry);
+        entry->shared_by = 0;
+        notify_observer(ledger, entry);
     }
 }
 
@@ -335,58 +338,59 @@ void ledger_event(void *self, const struct view *view, const struct event *event
         if (ledger->first_ns < 0)
             ledger->first_ns = event->at_ns;
         ledger->jobs[event->job] = (struct ledger_job){
-            .oldest = NONE, .newest = NONE, .awaits = NONE, .loads = NONE
+            .oldest = NONE, .newest = NONE, .as_beneficiary = NONE, .load_entry = NONE
         };
         break;
     case EVENT_STARTED:
-        started(ledger, view, event);
+        apply_started(ledger, view, event);
         break;
     case EVENT_LOADED:
     case EVENT_PROGRESS:
         if (event->kind == EVENT_LOADED)
             end_loading(ledger, &ledger->jobs[event->job], event->at_ns);
-        note_rate(ledger, view, event->job);
+        update_rate(ledger, view, event->job);
         break;
-    case EVENT_RESIZING: /* what it had loaded is paid for */
+    case EVENT_RESIZING: /* book what it has loaded so far */
         end_loading(ledger, &ledger->jobs[event->job], event->at_ns);
         break;
     case EVENT_RESIZED:
         ledger->jobs[event->job].gpus = view->jobs[event->job].gpus_now;
-        note_rate(ledger, view, event->job);
+        update_rate(ledger, view, event->job);
         break;
     case EVENT_RECALLED:
-        recalled(ledger, view, event);
+        apply_preempted(ledger, view, event);
         break;
     case EVENT_STOPPED:
-        left(ledger, view, event);
-        if (view->jobs[event->job].state == JOB_FREE) /* its owner wanted it gone */
+        apply_left(ledger, view, event);
+        if (view->jobs[event->job].state == JOB_FREE) /* it was cancelled */
             close_all(ledger, event->job, view->jobs[event->job].steps_total);
         break;
     case EVENT_LOST:
-        gave_up(ledger, event->job);
+        apply_gave_up(ledger, event->job);
         if (ledger->jobs[event->job].seated &&
             !job_holds_seats(&view->jobs[event->job])) {
-            left(ledger, view, event);
-            end_due(ledger, &ledger->jobs[event->job]); /* because of the fault */
-        } /* else it had not come yet: its loading is still due to who sent it away */
+            apply_left(ledger, view, event);
+            clear_owed_load(ledger,
+                            &ledger->jobs[event->job]); /* because of the fault */
+        } /* else it had not started: its next loading is still a cost of the preemption */
         if (view->jobs[event->job].state == JOB_FREE)
             close_all(ledger, event->job, view->jobs[event->job].steps_total);
         break;
     case EVENT_FINISHED:
-        left(ledger, view, event);
+        apply_left(ledger, view, event);
         close_all(ledger, event->job, event->steps);
         break;
     case EVENT_FAILED:
-        left(ledger, view, event);
+        apply_left(ledger, view, event);
         close_all(ledger, event->job, view->jobs[event->job].steps_total);
         break;
     case EVENT_CANCELLED:
-        gave_up(ledger, event->job);
+        apply_gave_up(ledger, event->job);
         if (view->jobs[event->job].state == JOB_FREE)
             close_all(ledger, event->job, view->jobs[event->job].steps_total);
         break;
     case EVENT_DROPPED:
-        gave_up(ledger, event->job);
+        apply_gave_up(ledger, event->job);
         close_all(ledger, event->job, view->jobs[event->job].steps_total);
         break;
     default:
@@ -400,8 +404,8 @@ void ledger_restore_job(struct ledger *ledger, const struct view *view, job_id i
     ledger->jobs[id] = (struct ledger_job){
         .oldest = NONE,
         .newest = NONE,
-        .awaits = NONE,
-        .loads = NONE,
+        .as_beneficiary = NONE,
+        .load_entry = NONE,
         .gpus = job->gpus_now,
         .seated = job_holds_seats(job),
         .loading = job->state == JOB_LOADING && job->next.count == 0,
@@ -418,13 +422,13 @@ void ledger_restore_entry(struct ledger *ledger, const struct view *view, job_id
     struct ledger_job *job = &ledger->jobs[victim];
     if (job->open_count == LEDGER_OPEN_MAX)
         close_oldest(ledger, victim, view->jobs[victim].steps_total);
-    uint32_t at = entry_new(ledger);
+    uint32_t at = take_entry(ledger);
     ledger->entries[at] = *kept;
-    append(ledger, job, at);
-    job->loads = kept->due ? at : job->loads;
-    /* It may leave for another reason than to make room: then nothing is booked. */
-    job->leaving = view->jobs[victim].state == JOB_STOPPING &&
-                   view->jobs[victim].recalled_ns == kept->at_ns;
+    link_entry(ledger, job, at);
+    job->load_entry = kept->owes_load ? at : job->load_entry;
+    /* The job may stop for another reason than a preemption: then nothing is booked. */
+    job->is_leaving = view->jobs[victim].state == JOB_STOPPING &&
+                      view->jobs[victim].recalled_ns == kept->at_ns;
 }
 
 void ledger_end(struct ledger *ledger, const struct view *view, uint32_t slot_count)

@@ -1,16 +1,16 @@
 /*
- * ledger.h - what each preemption cost and brought.
+ * ledger.h - what each preemption cost and saved.
  *
- * An entry opens when a job is told to leave for another, and collects what that really
- * costs: its pause, the work it has to do again, its next loading.  What it spares the
- * other is known when the victim has ended: only then is it known how long it would have
- * gone on.  Then the entry is written and forgotten; totals stay.
+ * An entry opens when a job is preempted, and collects what that really costs: the time to
+ * checkpoint, the work to do again, the time to resume.  What it saved the beneficiary is
+ * known when the victim has ended, since only then is it known how long it would have run.
+ * Then the entry is written and forgotten; the totals stay.
  *
- *     cost       = GPU-time of pause + loading again + work done twice, of the victim
- *     wait saved = time at which the victim would have left by itself, less the time at
- *                  which the newcomer started; shared out if several left for it
+ *     cost       = GPU-time of checkpoint + resuming + work done twice, of the victim
+ *     wait saved = time at which the victim would have ended by itself, less the time at
+ *                  which the beneficiary started; divided among all victims
  *
- * The newcomer's own loading is not a cost of the preemption: it would have been paid
+ * The loading of the beneficiary is not a cost of the preemption: it would have been paid
  * anyway.
  */
 #pragma once
@@ -31,27 +31,27 @@ struct ledger_job;
 /* One preemption. */
 struct ledger_entry {
     int64_t at_ns;
-    uint64_t victim, newcomer; /* public ids; newcomer 0: for nobody in particular */
-    uint32_t number;           /* of the victim's preemptions: 1, 2, …             */
+    uint64_t victim, beneficiary_id; /* public ids; 0: no beneficiary in particular */
+    uint32_t number; /* of the victim's preemptions: 1, 2, …             */
     enum rule rule;
     uint32_t gpus;
     int64_t predicted_cost_ns; /* GPU-time */
     int64_t predicted_wait_ns;
     int64_t pause_ns, load_ns, redo_ns; /* GPU-time, as it came out */
     double steps, rate_per_s;           /* where the victim was     */
-    int64_t started_ns;                 /* the newcomer; -1: not yet */
-    uint32_t with;                      /* how many left for it; 0: it gave up */
-    bool due;                           /* its victim's next loading belongs to it */
-    job_id beneficiary;                 /* slot of the newcomer      */
+    int64_t started_ns;                 /* the beneficiary; -1: not yet */
+    uint32_t shared_by; /* victims of the same beneficiary; 0: it never started */
+    bool owes_load;     /* the victim's next loading is booked to it */
+    job_id beneficiary; /* its slot, until it starts */
     uint32_t next_of_victim;
-    uint32_t next_of_newcomer;
+    uint32_t next_of_beneficiary;
 };
 
 struct ledger {
     FILE *file; /* a line per entry, or NULL; borrowed */
-    /* Optional.  Told of an entry when it opens, whenever it changes, and as it closes. */
-    void (*note)(void *context, const struct ledger_entry *entry, double wait_saved_s,
-                 bool open);
+    /* Optional.  Called when an entry opens, changes or closes. */
+    void (*observe)(void *context, const struct ledger_entry *entry,
+                    double wait_saved_s, bool open);
     void *context;
     struct ledger_job *jobs; /* by slot */
     struct ledger_entry *entries;
@@ -66,7 +66,7 @@ struct ledger {
     struct series series;
 };
 
-/* Rows of the series: how many, and GPU-seconds, by when a preemption was. */
+/* Rows of the series: number and GPU-seconds, by time of the preemption. */
 enum { LEDGER_PREEMPTIONS, LEDGER_PREDICTED, LEDGER_ACTUAL };
 
 void ledger_init(struct ledger *ledger, struct arena *run, const struct view *view,
@@ -78,11 +78,11 @@ void ledger_event(void *self, const struct view *view, const struct event *event
 
 /*
  * After a restart: what is known of a live job, then its entries that were open, oldest
- * first; 'beneficiary' is the newcomer's slot while it has not started, else JOB_NONE.
+ * first; 'beneficiary' is JOB_NONE once that job has started.
  */
 void ledger_restore_job(struct ledger *ledger, const struct view *view, job_id job);
 void ledger_restore_entry(struct ledger *ledger, const struct view *view, job_id victim,
                           const struct ledger_entry *entry);
 
-/* Close what is open, with what is believed of those who have not ended. */
+/* Close what is open, with the estimates of jobs that have not ended. */
 void ledger_end(struct ledger *ledger, const struct view *view, uint32_t slot_count);

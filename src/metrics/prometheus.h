@@ -26,7 +26,8 @@ struct prometheus {
 };
 
 #define PROMETHEUS_TYPE "text/plain; version=0.0.4; charset=utf-8"
-#define OPENMETRICS_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
+#define PROMETHEUS_OPEN_TYPE \
+    "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 /* Does this Accept header (or NULL) ask for OpenMetrics? */
 bool prometheus_accepts_open(const char *accept);

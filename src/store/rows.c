@@ -73,7 +73,7 @@ static const struct field entry_fields[] = {
     { "redo_ns", FIELD_TIME, AT(redo_ns) },
     { "steps", FIELD_NUMBER, AT(steps) },
     { "rate_per_s", FIELD_NUMBER, AT(rate_per_s) },
-    { "shared_by", FIELD_COUNT, AT(with) },
+    { "shared_by", FIELD_COUNT, AT(shared_by) },
 };
 #define ENTRY_FIELDS (int)(sizeof entry_fields / sizeof *entry_fields)
 
@@ -403,11 +403,11 @@ void rows_write_entry(struct db_query *query, const struct ledger_entry *entry,
 {
     int n = ENTRY_FIELDS;
     write_fields(query, entry_fields, ENTRY_FIELDS, entry);
-    int_or_null(query, ++n, (int64_t)entry->newcomer, entry->newcomer > 0);
+    int_or_null(query, ++n, (int64_t)entry->beneficiary_id, entry->beneficiary_id > 0);
     db_text(query, ++n, rule_name(entry->rule));
     int_or_null(query, ++n, entry->started_ns, entry->started_ns >= 0);
     db_real(query, ++n, open ? (double)NAN : wait_saved_s);
-    db_int(query, ++n, open ? 1 + entry->due : 0);
+    db_int(query, ++n, open ? 1 + entry->owes_load : 0);
 }
 
 struct db_query *rows_select_open(struct db *db)
@@ -434,10 +434,10 @@ int rows_read_entry(struct db_query *query, struct ledger_entry *entry,
         return r;
     int n = ENTRY_FIELDS;
     *entry = (struct ledger_entry){
-        .newcomer = (uint64_t)db_get_int(query, n),
+        .beneficiary_id = (uint64_t)db_get_int(query, n),
         .rule = rule_of(db_get_text(query, n + 1)),
         .started_ns = db_is_null(query, n + 2) ? -1 : db_get_int(query, n + 2),
-        .due = db_get_int(query, n + 3) > 1,
+        .owes_load = db_get_int(query, n + 3) > 1,
         .beneficiary = JOB_NONE,
     };
     read_fields(query, entry_fields, ENTRY_FIELDS, entry);

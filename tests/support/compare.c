@@ -241,7 +241,7 @@ static int compare_entry(const struct ledger_entry *x, const struct ledger_entry
                          struct error *err)
 {
     ENTRY(at_ns);
-    ENTRY(newcomer);
+    ENTRY(beneficiary_id);
     ENTRY(rule);
     ENTRY(gpus);
     ENTRY(predicted_cost_ns);
@@ -252,8 +252,8 @@ static int compare_entry(const struct ledger_entry *x, const struct ledger_entry
     ENTRY(steps);
     ENTRY(rate_per_s);
     ENTRY(started_ns);
-    ENTRY(with);
-    ENTRY(due);
+    ENTRY(shared_by);
+    ENTRY(owes_load);
     return 0;
 }
 

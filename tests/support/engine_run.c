@@ -334,7 +334,7 @@ void engine_run_open_engine(struct engine_run *run)
         return;
     store_attach(run->store, &run->engine.state);
     ledger_init(&run->ledger, &run->engine_arena, &run->engine.state.view, NULL);
-    run->ledger.note = store_entry;
+    run->ledger.observe = store_entry;
     run->ledger.context = run->store;
 }
 

@@ -380,7 +380,7 @@ static void open_scenario(struct scenario *s)
                                      .cluster = &s->world.cluster,
                                      .rates = &s->world.rates };
     ledger_init(&s->witness, &s->arena, &s->witness_view, NULL);
-    s->witness.note = scenario_record_entry;
+    s->witness.observe = scenario_record_entry;
     s->witness.context = s;
     scenario_log(s, "%s%s%s, flow policy %s, %u nodes, %u jobs", s->policy->name,
                  s->settings ? "," : "", s->settings ? s->settings : "",

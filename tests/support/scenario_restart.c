@@ -217,7 +217,7 @@ void scenario_open_engine(struct scenario *s, struct engine *engine,
     ledger_init(ledger, engine_arena, &engine->state.view, NULL);
     if (!listens)
         return;
-    ledger->note = store_entry;
+    ledger->observe = store_entry;
     ledger->context = s->store;
     engine_add_observer(engine, (struct engine_observer){ .event = observe_event,
                                                           .commit = before_commit,

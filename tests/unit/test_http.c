@@ -28,12 +28,12 @@ static struct site {
     bool late; /* replies wait for a flush */
     uint32_t uid;
     int32_t pid;
-    bool stranger;
-    struct http_later later;
-    int later_gone;
+    bool anonymous;
+    struct http_delayed delayed;
+    int delayed_closed;
 } site;
 
-static ssize_t source_more(void *self, char *room, size_t size)
+static ssize_t source_read(void *self, char *room, size_t size)
 {
     struct source *source = self;
     size_t count = source->text ? strlen(source->text) : 0;
@@ -45,7 +45,7 @@ static ssize_t source_more(void *self, char *room, size_t size)
     return (ssize_t)count;
 }
 
-static void source_gone(void *self)
+static void source_closed(void *self)
 {
     ((struct source *)self)->gone++;
 }
@@ -56,13 +56,13 @@ static void serve(void *context, const struct http_request *request,
     site.calls++;
     site.uid = request->uid;
     site.pid = request->pid;
-    site.stranger = request->stranger;
+    site.anonymous = request->is_anonymous;
     reply->after_commit = site.late;
     if (strcmp(request->path, "/stream") == 0) {
         reply->type = "text/plain";
         reply->stream = &site.source.stream;
     } else if (strcmp(request->path, "/later") == 0) {
-        reply->later = &site.later;
+        reply->delayed = &site.delayed;
     } else if (strcmp(request->path, "/big") == 0) {
         for (int i = 0; i < 100000; i++)
             buf_text(&reply->body, "0123456789");
@@ -75,16 +75,16 @@ static void serve(void *context, const struct http_request *request,
     }
 }
 
-static void later_is_gone(void *self)
+static void on_delayed_closed(void *self)
 {
-    ((struct site *)self)->later_gone++;
+    ((struct site *)self)->delayed_closed++;
 }
 
 static void open_site(struct http_setup setup)
 {
-    site = (struct site){ .later = { .gone = later_is_gone, .self = &site } };
-    site.source.stream = (struct http_stream){ .more = source_more,
-                                               .gone = source_gone,
+    site = (struct site){ .delayed = { .closed = on_delayed_closed, .self = &site } };
+    site.source.stream = (struct http_stream){ .read = source_read,
+                                               .closed = source_closed,
                                                .self = &site.source };
     setup.handler = serve;
     http_fixture_open(&site.fixture, setup);
@@ -133,7 +133,7 @@ static void one_connection_serves_many_requests(void **state)
         assert_false(answer.closed);
         fixture_reply_free(&answer);
     }
-    assert_int_equal(http_counts(site.fixture.http)->guests, 1);
+    assert_int_equal(http_counts(site.fixture.http)->connections, 1);
     close(fd);
 }
 
@@ -192,7 +192,7 @@ static void a_promise_is_not_answered_before_it_is_durable(void **state)
     }
     assert_int_equal(got.count, 0);
     assert_int_equal(site.calls, 3);
-    assert_true(http_waiting(site.fixture.http));
+    assert_true(http_has_uncommitted(site.fixture.http));
 
     http_flush(site.fixture.http, true);
     for (int i = 0; i < 3; i++) {
@@ -202,7 +202,7 @@ static void a_promise_is_not_answered_before_it_is_durable(void **state)
         fixture_reply_free(&answer);
         close(fds[i]);
     }
-    assert_false(http_waiting(site.fixture.http));
+    assert_false(http_has_uncommitted(site.fixture.http));
     assert_int_equal(site.calls, 3);
     buf_release(&got);
 }
@@ -238,7 +238,7 @@ static void no_handler_is_called_while_replies_go_out(void **state)
     assert_int_equal(write(fd, GET("/y"), strlen(GET("/y"))), strlen(GET("/y")));
     http_flush(site.fixture.http, true);
     assert_int_equal(site.calls, 1); /* though the next request is there */
-    assert_false(http_waiting(site.fixture.http));
+    assert_false(http_has_uncommitted(site.fixture.http));
 
     http_fixture_run(&site.fixture, 20);
     assert_int_equal(site.calls, 2);
@@ -290,7 +290,7 @@ static void a_client_that_leaves_before_the_flush_hurts_nobody(void **state)
     http_fixture_run(&site.fixture, 20);
     http_flush(site.fixture.http, true);
     http_fixture_run(&site.fixture, 20);
-    assert_int_equal(http_counts(site.fixture.http)->guests, 0);
+    assert_int_equal(http_counts(site.fixture.http)->connections, 0);
 }
 
 static void closing_with_replies_and_streams_outstanding_is_clean(void **state)
@@ -304,7 +304,7 @@ static void closing_with_replies_and_streams_outstanding_is_clean(void **state)
     int half = http_fixture_connect(&site.fixture);
     http_fixture_send_text(&site.fixture, half, "GET /x HT");
     http_fixture_run(&site.fixture, 20);
-    assert_int_equal(http_counts(site.fixture.http)->guests, 3);
+    assert_int_equal(http_counts(site.fixture.http)->connections, 3);
     http_close(site.fixture.http);
     site.fixture.http = NULL;
     assert_int_equal(site.source.gone, 1);
@@ -322,9 +322,9 @@ static void a_reply_comes_when_it_is_known(void **state)
     http_fixture_send_text(&site.fixture, fd, GET("/later"));
     http_fixture_run(&site.fixture, 20);
     http_flush(site.fixture.http, true); /* is none of its business */
-    assert_non_null(site.later.guest);
-    http_reply_error(http_later_reply(&site.later), 403, NULL, "not you");
-    http_later_send(&site.later);
+    assert_non_null(site.delayed.connection);
+    http_reply_error(http_delayed_reply(&site.delayed), 403, NULL, "not you");
+    http_delayed_send(&site.delayed);
     struct fixture_reply answer;
     http_fixture_read_reply(&site.fixture, fd, &answer);
     assert_int_equal(answer.status, 403);
@@ -336,7 +336,7 @@ static void a_reply_comes_when_it_is_known(void **state)
     fixture_reply_free(&answer);
     close(fd);
     http_fixture_run(&site.fixture, 20);
-    assert_int_equal(site.later_gone, 0);
+    assert_int_equal(site.delayed_closed, 0);
 }
 
 static void whoever_finds_it_out_hears_that_nobody_waits(void **state)
@@ -346,8 +346,8 @@ static void whoever_finds_it_out_hears_that_nobody_waits(void **state)
     http_fixture_run(&site.fixture, 20);
     http_close(site.fixture.http);
     site.fixture.http = NULL;
-    assert_int_equal(site.later_gone, 1);
-    assert_null(site.later.guest);
+    assert_int_equal(site.delayed_closed, 1);
+    assert_null(site.delayed.connection);
     close(fd);
 }
 
@@ -389,7 +389,7 @@ static void a_client_that_leaves_a_quiet_stream_is_noticed(void **state)
     http_fixture_run(&site.fixture, 20);
     close(fd);
     assert_true(http_fixture_run_until(&site.fixture, is_gone, NULL));
-    assert_int_equal(http_counts(site.fixture.http)->guests, 0);
+    assert_int_equal(http_counts(site.fixture.http)->connections, 0);
 }
 
 /* ---- hostile clients ---- */
@@ -577,7 +577,7 @@ static void bytes_may_come_one_by_one(void **state)
 
 static bool nobody_is_left(void *context)
 {
-    return http_counts(site.fixture.http)->guests == 0;
+    return http_counts(site.fixture.http)->connections == 0;
 }
 
 static void who_takes_for_ever_to_ask_is_cut_off(void **state)
@@ -600,12 +600,13 @@ static void who_takes_for_ever_to_ask_is_cut_off(void **state)
 static void a_user_has_a_limited_number_of_connections(void **state)
 {
     http_fixture_close(&site.fixture);
-    open_site((struct http_setup){ .limits = { .guests_max = 16, .per_user_max = 8 } });
+    open_site(
+        (struct http_setup){ .limits = { .connections_max = 16, .per_user_max = 8 } });
     int fds[8];
     for (int i = 0; i < 8; i++)
         fds[i] = http_fixture_connect(&site.fixture);
     http_fixture_run(&site.fixture, 20);
-    assert_int_equal(http_counts(site.fixture.http)->guests, 8);
+    assert_int_equal(http_counts(site.fixture.http)->connections, 8);
 
     int fd = http_fixture_connect(&site.fixture);
     struct fixture_reply answer;
@@ -613,7 +614,7 @@ static void a_user_has_a_limited_number_of_connections(void **state)
     assert_int_equal(answer.status, 503);
     fixture_reply_free(&answer);
     close(fd);
-    assert_int_equal(http_counts(site.fixture.http)->turned_away, 1);
+    assert_int_equal(http_counts(site.fixture.http)->connections_refused, 1);
 
     close(fds[0]); /* one leaves, one may come */
     http_fixture_run(&site.fixture, 20);
@@ -625,13 +626,14 @@ static void a_user_has_a_limited_number_of_connections(void **state)
 static void all_connections_together_are_limited(void **state)
 {
     http_fixture_close(&site.fixture);
-    open_site((struct http_setup){ .limits = { .guests_max = 4, .per_user_max = 8 } });
+    open_site(
+        (struct http_setup){ .limits = { .connections_max = 4, .per_user_max = 8 } });
     int fds[6];
     for (int i = 0; i < 6; i++)
         fds[i] = http_fixture_connect(&site.fixture);
     http_fixture_run(&site.fixture, 20);
-    assert_int_equal(http_counts(site.fixture.http)->guests, 4);
-    assert_int_equal(http_counts(site.fixture.http)->turned_away, 2);
+    assert_int_equal(http_counts(site.fixture.http)->connections, 4);
+    assert_int_equal(http_counts(site.fixture.http)->connections_refused, 2);
     for (int i = 0; i < 6; i++)
         close(fds[i]);
 }
@@ -686,7 +688,7 @@ static void a_living_socket_is_not_replaced_and_a_dead_one_is(void **state)
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
     close(fd);
     again.socket = dead;
-    again.everyone = true;
+    again.any_user = true;
     assert_int_equal(http_open(&second, &again, &err), 0);
     struct stat file;
     assert_int_equal(stat(dead, &file), 0);
@@ -775,8 +777,8 @@ static void tcp_needs_the_token_the_host_and_no_foreign_origin(void **state)
     assert_int_equal(site.calls, calls);
 }
 
-static bool knows(void *context, const char *bearer, uint32_t *ret_uid,
-                  uint32_t *ret_gid)
+static bool find_session(void *context, const char *bearer, uint32_t *ret_uid,
+                         uint32_t *ret_gid)
 {
     *ret_uid = *ret_gid = 4711;
     return strcmp(bearer, "session") == 0;
@@ -790,7 +792,7 @@ static bool is_open(void *context, const char *method, const char *target)
 static void a_port_can_be_opened_later_and_a_session_is_its_users(void **state)
 {
     http_fixture_close(&site.fixture);
-    open_site((struct http_setup){ .token = "secret", .knows = knows });
+    open_site((struct http_setup){ .token = "secret", .find_session = find_session });
     assert_int_equal(http_port(site.fixture.http), 0);
     assert_int_equal(http_listen(site.fixture.http, "127.0.0.1:0", NULL), 0);
     assert_int_equal(http_listen(site.fixture.http, "127.0.0.1:0", NULL), -EALREADY);
@@ -809,9 +811,9 @@ what_is_open_is_asked_for_by_nobody_and_still_not_from_elsewhere(void **state)
 {
     http_fixture_close(&site.fixture);
     open_site((struct http_setup){
-        .listen = "127.0.0.1:0", .token = "secret", .open = is_open });
+        .listen = "127.0.0.1:0", .token = "secret", .is_public = is_open });
     assert_int_equal(ask_with("localhost", ""), 200);
-    assert_int_equal(site.uid, HTTP_NOBODY);
+    assert_int_equal(site.uid, HTTP_ANONYMOUS);
     assert_int_equal(ask_with("evil.example", ""), 421);
     assert_int_equal(ask_with("localhost", "Origin: http://evil.example\r\n"), 403);
 }
@@ -820,15 +822,15 @@ static void a_stranger_comes_in_where_he_may_as_nobody(void **state)
 {
     http_fixture_close(&site.fixture);
     open_site((struct http_setup){
-        .listen = "127.0.0.1:0", .token = "secret", .open_to_strangers = is_open });
+        .listen = "127.0.0.1:0", .token = "secret", .allows_anonymous = is_open });
     assert_int_equal(ask_with("localhost", TOKEN), 200);
-    assert_false(site.stranger);
+    assert_false(site.anonymous);
     assert_int_equal(site.uid, geteuid());
     assert_int_equal(ask_with("head.cluster", ""), 200);
-    assert_true(site.stranger);
-    assert_int_equal(site.uid, HTTP_NOBODY);
+    assert_true(site.anonymous);
+    assert_int_equal(site.uid, HTTP_ANONYMOUS);
     assert_int_equal(ask_with("localhost", "Authorization: Bearer other\r\n"), 200);
-    assert_true(site.stranger);
+    assert_true(site.anonymous);
     /* Not from a page in a browser, and not with a book. */
     assert_int_equal(ask_with("localhost", "Origin: http://evil.example\r\n"), 403);
     assert_int_equal(ask_with("localhost", "Content-Length: 20000\r\n"), 413);
@@ -836,7 +838,7 @@ static void a_stranger_comes_in_where_he_may_as_nobody(void **state)
     struct buf body;
     buf_init(&body, 1000);
     assert_int_equal(http_fixture_request(&site.fixture, GET("/x"), &body), 200);
-    assert_false(site.stranger);
+    assert_false(site.anonymous);
     buf_release(&body);
 }
 

@@ -21,7 +21,7 @@ static void hear_entry(void *context, const struct ledger_entry *entry,
 static void open_books(struct books *books, struct world *w)
 {
     ledger_init(&books->ledger, &w->arena, &w->state.view, NULL);
-    books->ledger.note = hear_entry;
+    books->ledger.observe = hear_entry;
     books->ledger.context = books;
     books->told = 0;
 }
@@ -37,21 +37,21 @@ static void happen(struct books *books, struct world *w, struct event event)
 
 /* A job in its seats that the ledger knows, and one that waits. */
 static void adopt_jobs(struct books *books, struct world *w, job_id victim,
-                       job_id newcomer)
+                       job_id beneficiary)
 {
     ledger_restore_job(&books->ledger, &w->state.view, victim);
-    ledger_restore_job(&books->ledger, &w->state.view, newcomer);
+    ledger_restore_job(&books->ledger, &w->state.view, beneficiary);
 }
 
 static void recall(struct books *books, struct world *w, job_id victim, enum rule rule,
-                   job_id newcomer)
+                   job_id beneficiary)
 {
     happen(books, w,
            (struct event){ .kind = EVENT_RECALLED,
                            .job = victim,
                            .rule = rule,
                            .wait_saved_ns = -1,
-                           .beneficiary = newcomer });
+                           .beneficiary = beneficiary });
 }
 
 static void leave(struct books *books, struct world *w, job_id job)
@@ -68,19 +68,19 @@ static void come(struct books *books, struct world *w, job_id job, bool loaded)
            (struct event){ .kind = EVENT_STARTED, .job = job, .loaded = loaded });
 }
 
-static void a_newcomer_that_gives_up_is_not_awaited_again(void **state)
+static void a_beneficiary_that_gives_up_is_not_awaited_again(void **state)
 {
     struct world *w = *state;
     struct books books;
     job_id victim = world_running(w, (struct job){ .gpus = 4, .steps_total = 100 });
-    job_id newcomer = world_queued(w, (struct job){ .gpus = 4 });
+    job_id beneficiary = world_queued(w, (struct job){ .gpus = 4 });
     open_books(&books, w);
-    adopt_jobs(&books, w, victim, newcomer);
-    recall(&books, w, victim, RULE_ORDER, newcomer);
-    assert_int_equal(books.entry.with, 1);
+    adopt_jobs(&books, w, victim, beneficiary);
+    recall(&books, w, victim, RULE_ORDER, beneficiary);
+    assert_int_equal(books.entry.shared_by, 1);
 
-    happen(&books, w, (struct event){ .kind = EVENT_CANCELLED, .job = newcomer });
-    assert_int_equal(books.entry.with, 0); /* and so it is written down */
+    happen(&books, w, (struct event){ .kind = EVENT_CANCELLED, .job = beneficiary });
+    assert_int_equal(books.entry.shared_by, 0); /* and so it is written down */
     assert_int_equal(books.entry.started_ns, -1);
     ledger_release(&books.ledger);
 }
@@ -99,14 +99,14 @@ static void restart(struct books *books, struct world *w, job_id victim)
 static job_id send_away(struct books *books, struct world *w)
 {
     job_id victim = world_running(w, (struct job){ .gpus = 4, .steps_total = 100 });
-    job_id newcomer = world_queued(w, (struct job){ .gpus = 4 });
+    job_id beneficiary = world_queued(w, (struct job){ .gpus = 4 });
     open_books(books, w);
-    adopt_jobs(books, w, victim, newcomer);
-    recall(books, w, victim, RULE_ORDER, newcomer);
+    adopt_jobs(books, w, victim, beneficiary);
+    recall(books, w, victim, RULE_ORDER, beneficiary);
     world_pass(w, SECONDS(5));
     leave(books, w, victim);
     assert_int_equal(books->entry.pause_ns, 4 * SECONDS(5));
-    assert_true(books->entry.due);
+    assert_true(books->entry.owes_load);
     return victim;
 }
 
@@ -154,7 +154,7 @@ static void loading_again_is_booked_though_the_daemon_was_restarted(void **state
     world_pass(w, SECONDS(3));
     happen(&books, w, (struct event){ .kind = EVENT_LOADED, .job = victim });
     assert_int_equal(books.entry.load_ns, 4 * SECONDS(3));
-    assert_false(books.entry.due);
+    assert_false(books.entry.owes_load);
     ledger_release(&books.ledger);
 }
 
@@ -163,10 +163,10 @@ static void who_is_cancelled_as_it_leaves_has_still_been_sent_away(void **state)
     struct world *w = *state;
     struct books books;
     job_id victim = world_running(w, (struct job){ .gpus = 4, .steps_total = 100 });
-    job_id newcomer = world_queued(w, (struct job){ .gpus = 4 });
+    job_id beneficiary = world_queued(w, (struct job){ .gpus = 4 });
     open_books(&books, w);
-    adopt_jobs(&books, w, victim, newcomer);
-    recall(&books, w, victim, RULE_ORDER, newcomer);
+    adopt_jobs(&books, w, victim, beneficiary);
+    recall(&books, w, victim, RULE_ORDER, beneficiary);
     happen(&books, w, (struct event){ .kind = EVENT_CANCELLED, .job = victim });
     restart(&books, w, victim);
 
@@ -178,7 +178,7 @@ static void who_is_cancelled_as_it_leaves_has_still_been_sent_away(void **state)
 
 WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
-RUN_CASES(CASE(a_newcomer_that_gives_up_is_not_awaited_again),
+RUN_CASES(CASE(a_beneficiary_that_gives_up_is_not_awaited_again),
           CASE(moving_is_not_booked_to_the_last_preemption),
           CASE(loading_again_after_a_fault_is_not_booked),
           CASE(loading_again_is_booked_though_the_daemon_was_restarted),

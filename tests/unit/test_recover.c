@@ -286,7 +286,7 @@ static void an_entry_whose_victim_is_gone_is_left(void **state)
                                   .rule = RULE_ORDER,
                                   .gpus = 1,
                                   .started_ns = -1,
-                                  .with = 1 };
+                                  .shared_by = 1 };
     store_entry(store, &entry, 0, true);
     works(start_again(SAME_MACHINE));
     assert_int_equal(ledger.entry_used, 0);

@@ -28,7 +28,7 @@ static int teardown(void **state)
 
 static void get_pass(uint32_t uid, int64_t now_s, char *pass)
 {
-    assert_int_equal(sessions_pass(&sessions, uid, uid + 1, now_s, pass, NULL), 0);
+    assert_int_equal(sessions_make_pass(&sessions, uid, uid + 1, now_s, pass, NULL), 0);
 }
 
 /* A session of this user; its secret in 'secret'. */
@@ -36,7 +36,7 @@ static void come_in(uint32_t uid, int64_t now_s, char *secret)
 {
     char pass[TOKEN_CHARS + 1];
     get_pass(uid, now_s, pass);
-    const struct session *session = sessions_trade(&sessions, pass, now_s);
+    const struct session *session = sessions_redeem_pass(&sessions, pass, now_s);
     assert_non_null(session);
     snprintf(secret, TOKEN_CHARS + 1, "%s", session->secret);
 }
@@ -45,32 +45,32 @@ static void a_pass_opens_once_and_for_its_user(void **state)
 {
     char pass[TOKEN_CHARS + 1];
     get_pass(7, NOW, pass);
-    const struct session *session = sessions_trade(&sessions, pass, NOW);
+    const struct session *session = sessions_redeem_pass(&sessions, pass, NOW);
     assert_non_null(session);
     assert_int_equal(session->uid, 7);
     assert_int_equal(session->gid, 8);
     assert_string_not_equal(session->secret, pass);
-    assert_null(sessions_trade(&sessions, pass, NOW));
+    assert_null(sessions_redeem_pass(&sessions, pass, NOW));
     assert_null(sessions_find(&sessions, pass, NOW)); /* it is no session itself */
 }
 
 static void what_is_wrong_or_empty_opens_nothing(void **state)
 {
     char pass[TOKEN_CHARS + 1];
-    assert_null(sessions_trade(&sessions, "", NOW));
+    assert_null(sessions_redeem_pass(&sessions, "", NOW));
     assert_null(sessions_find(&sessions, "", NOW));
     get_pass(7, NOW, pass);
     pass[3] = pass[3] == '0' ? '1' : '0';
-    assert_null(sessions_trade(&sessions, pass, NOW));
+    assert_null(sessions_redeem_pass(&sessions, pass, NOW));
     pass[10] = '\0';
-    assert_null(sessions_trade(&sessions, pass, NOW));
+    assert_null(sessions_redeem_pass(&sessions, pass, NOW));
 }
 
 static void both_end_by_themselves(void **state)
 {
     char pass[TOKEN_CHARS + 1], secret[TOKEN_CHARS + 1];
     get_pass(7, NOW, pass);
-    assert_null(sessions_trade(&sessions, pass, NOW + PASS_S));
+    assert_null(sessions_redeem_pass(&sessions, pass, NOW + PASS_S));
     come_in(7, NOW, secret);
     assert_non_null(sessions_find(&sessions, secret, NOW + SESSION_S - 1));
     assert_null(sessions_find(&sessions, secret, NOW + SESSION_S));

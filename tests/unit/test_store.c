@@ -564,16 +564,16 @@ static void an_entry_of_the_ledger_is_read_as_it_was_written(void **state)
     struct ledger_entry entry = { .at_ns = 5,
                                   .victim = 1,
                                   .number = 2,
-                                  .newcomer = 9,
+                                  .beneficiary_id = 9,
                                   .rule = RULE_TRIAL,
                                   .gpus = 4,
                                   .steps = 1.5,
                                   .rate_per_s = 2,
                                   .started_ns = 7,
-                                  .with = 1 };
+                                  .shared_by = 1 };
     store_entry(store, &entry, 0, true);
     entry.victim = 2;
-    entry.newcomer = 0;
+    entry.beneficiary_id = 0;
     entry.started_ns = -1;
     store_entry(store, &entry, 0, true);
     entry.victim = 3;
@@ -583,12 +583,12 @@ static void an_entry_of_the_ledger_is_read_as_it_was_written(void **state)
 
     struct db_query *query = rows_select_open(store_reader(store));
     assert_int_equal(rows_read_entry(query, &entry, &err), 1);
-    assert_int_equal(entry.newcomer, 9);
+    assert_int_equal(entry.beneficiary_id, 9);
     assert_int_equal(entry.rule, RULE_TRIAL);
     assert_int_equal(entry.started_ns, 7);
     assert_int_equal(rows_read_entry(query, &entry, &err), 1);
     assert_int_equal(entry.victim, 2);
-    assert_int_equal(entry.newcomer, 0);
+    assert_int_equal(entry.beneficiary_id, 0);
     assert_int_equal(entry.rule, RULE_NONE);
     assert_int_equal(entry.started_ns, -1);
     assert_int_equal(rows_read_entry(query, &entry, &err), 0);

@@ -73,31 +73,31 @@ static void a_token_is_made_once_and_kept_to_ourselves(void **state)
     struct error err;
     snprintf(path, sizeof path, "%s/token", folder);
 
-    assert_int_equal(http_token_load(folder, first, &err), 0);
+    assert_int_equal(token_load(folder, first, &err), 0);
     assert_int_equal(strlen(first), TOKEN_CHARS);
     struct stat file;
     assert_int_equal(stat(path, &file), 0);
     assert_int_equal(file.st_mode & 0777, 0600);
-    assert_int_equal(http_token_load(folder, second, &err), 0);
+    assert_int_equal(token_load(folder, second, &err), 0);
     assert_string_equal(first, second);
 
     chmod(path, 0640); /* others could have read it */
-    assert_int_equal(http_token_load(folder, second, &err), -EPERM);
+    assert_int_equal(token_load(folder, second, &err), -EPERM);
     unlink(path);
     assert_int_equal(symlink("/etc/passwd", path), 0);
-    assert_int_equal(http_token_load(folder, second, &err), -ELOOP);
+    assert_int_equal(token_load(folder, second, &err), -ELOOP);
     unlink(path);
     FILE *text = fopen(path, "w");
     fputs("short\n", text);
     fclose(text);
     chmod(path, 0600);
-    assert_int_equal(http_token_load(folder, second, &err), -EINVAL);
+    assert_int_equal(token_load(folder, second, &err), -EINVAL);
     unlink(path);
-    assert_int_equal(http_token_load(folder, second, &err), 0);
+    assert_int_equal(token_load(folder, second, &err), 0);
     assert_string_not_equal(first, second);
     unlink(path);
     rmdir(folder);
-    assert_int_equal(http_token_load(folder, second, &err), -ENOENT);
+    assert_int_equal(token_load(folder, second, &err), -ENOENT);
 }
 
 static void tasks_of_arrays_go_by_two_numbers(void **state)

@@ -624,7 +624,7 @@ static void by_whom_it_was_preempted_and_at_what_price(void **state)
         fail_msg("%s", err.text);
     store_attach(stage->store, &stage->engine.state);
     ledger_init(&stage->ledger, &stage->arena, &stage->engine.state.view, NULL);
-    stage->ledger.note = store_entry;
+    stage->ledger.observe = store_entry;
     stage->ledger.context = stage->store;
     engine_add_observer(
         &stage->engine,

@@ -1,8 +1,8 @@
 /*
- * audience.h - those who follow something as it happens, each at its own pace: server-sent
+ * subscribers.h - those who follow something as it happens, each at its own pace: server-sent
  * events.
  *
- * Whoever has something to say wakes the audience; a hearer who has taken all that was
+ * Whoever has something to say wakes the subscribers; a subscriber who has taken all that was
  * written for it is then asked about, and what is new is written.  One who heard nothing
  * for a while is asked about as well, so that both sides notice when the other is gone.
  */
@@ -16,13 +16,13 @@
 #include "base/buf.h"
 #include "http/http.h"
 
-struct audience;
+struct subscribers;
 
 /* What a client's own struct begins with: it is allocated by its owner, and freed here. */
-struct hearer {
+struct subscriber {
     struct http_stream http;
-    struct audience *audience;
-    struct hearer *next;
+    struct subscribers *subscribers;
+    struct subscriber *next;
     struct buf pending; /* written for it ...  */
     size_t sent;        /* ... and handed over */
     uint64_t spoke_ms;
@@ -30,32 +30,32 @@ struct hearer {
     bool over; /* after what is pending there is nothing more         */
 };
 
-struct audience {
+struct subscribers {
     struct uv_loop_s *loop;
     uint32_t count_max;         /* more are turned away                       */
     uint32_t look_ms, quiet_ms; /* how often to look; who was quiet so long   */
 
     /* Write what is new to 'pending', which is empty; nothing, if there is nothing. */
-    void (*fill)(struct hearer *hearer);
+    void (*fill)(struct subscriber *subscriber);
 
-    struct hearer *first;
+    struct subscriber *first;
     uint32_t count;
     uv_timer_t timer;
 };
 
-/* 'audience' is filled in above; what it follows is its owner's business. */
-void audience_open(struct audience *audience);
+/* 'subscribers' is filled in above; what it follows is its owner's business. */
+void subscribers_open(struct subscribers *subscribers);
 
 /* After http_close(), which sends them away.  'closed' is called when the loop has run. */
-void audience_close(struct audience *audience, uv_close_cb closed, void *data);
+void subscribers_close(struct subscribers *subscribers, uv_close_cb closed, void *data);
 
 /* False, and a 503 with this sentence in 'reply', if there are as many as can be. */
-bool audience_has_room(const struct audience *audience, const char *sentence,
-                       struct http_reply *reply);
+bool subscribers_have_room(const struct subscribers *subscribers, const char *sentence,
+                           struct http_reply *reply);
 
 /* One more, who is written 'bytes_max' at most at a time. */
-void audience_join(struct audience *audience, struct hearer *hearer, size_t bytes_max,
-                   struct http_reply *reply);
+void subscribers_join(struct subscribers *subscribers, struct subscriber *subscriber,
+                      size_t bytes_max, struct http_reply *reply);
 
 /* There is something new. */
-void audience_wake(struct audience *audience);
+void subscribers_wake(struct subscribers *subscribers);
