@@ -2,7 +2,13 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,14 +20,16 @@
 
 #include "api/place.h"
 #include "api/programs.h"
+#include "base/clock.h"
 #include "cmd/berth/connection.h"
 #include "cmd/berth/format.h"
-#include "cmd/berth/hear.h"
 #include "cmd/berth/terminal.h"
 #include "cmd/berth/text_table.h"
 #include "version.h"
 
 #define SLURM_S 30 /* longest wait for Slurm's answer */
+
+extern char **environ;
 
 static const struct flag doctor_flags[] = {
     FLAG_JSON,
@@ -46,6 +54,69 @@ static void add_check(struct json *checks, const char *what,
     if (verdict != FINE && hint)
         json_put_text(row, "hint", hint);
     json_add(checks, row);
+}
+
+static int spawn_program(const char *const *argv, int out, pid_t *ret_pid)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, out, STDERR_FILENO);
+    int r =
+        posix_spawnp(ret_pid, argv[0], &actions, NULL, (char *const *)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return -r;
+}
+
+/* Read until the end of the output, or the time limit; what does not fit is dropped. */
+static bool read_output(int fd, int64_t end_ms, char *text, size_t size)
+{
+    size_t used = 0;
+    for (;;) {
+        char more[1024];
+        int64_t left_ms = end_ms - clock_now_ms();
+        struct pollfd one = { .fd = fd, .events = POLLIN };
+        if (left_ms <= 0 || poll(&one, 1, (int)left_ms) == 0)
+            return false;
+        ssize_t count = read(fd, more, sizeof more);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return true;
+        for (ssize_t i = 0; i < count && used + 1 < size; i++)
+            text[used++] = more[i];
+        text[used] = '\0';
+    }
+}
+
+/*
+ * Run a program (found by PATH; 'argv' is ended by NULL) and keep the beginning of its output
+ * and errors.  Returns its exit status, or negative: -ENOENT if there is no such program,
+ * -ETIMEDOUT if it took too long and was killed, another errno if it could not be run or was
+ * killed by a signal.
+ */
+static int run_program(const char *const *argv, int limit_ms, char *text, size_t size)
+{
+    int ends[2], status;
+    pid_t pid;
+    text[0] = '\0';
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    int r = spawn_program(argv, ends[1], &pid);
+    close(ends[1]);
+    bool done = r == 0 && read_output(ends[0], clock_now_ms() + limit_ms, text, size);
+    close(ends[0]);
+    if (r < 0)
+        return r;
+    if (!done)
+        kill(pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return -errno;
+    if (!done)
+        return -ETIMEDOUT;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -ECANCELED;
 }
 
 static void check_programs(struct json *checks)
@@ -243,7 +314,7 @@ static void check_marking(struct json *checks, const struct flags *flags)
     const char *argv[] = { path ? path : "berth-flowd", "--check",
                            server ? "--server" : NULL, server, NULL };
     char said[4000], text[400];
-    int status = hear(argv, FLOWD_CHECK_MS, said, sizeof said);
+    int status = run_program(argv, FLOWD_CHECK_MS, said, sizeof said);
     snprintf(text, sizeof text, "packets are marked by %.300s",
              find_line(said, "used"));
     if (status == -ENOENT)
