@@ -37,7 +37,7 @@ struct allox_held {
 };
 
 struct allox_policy {
-    struct gavel gavel;
+    struct gavel_policy gavel;
     struct allox_held *holds;
 };
 

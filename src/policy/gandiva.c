@@ -32,7 +32,7 @@ struct gandiva_partner {
 };
 
 struct gandiva {
-    struct gavel gavel;
+    struct gavel_policy gavel;
     struct gandiva_partner *partners;
     uint32_t *place; /* by slot: index in the call */
     struct mt19937 draws;

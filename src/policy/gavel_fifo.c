@@ -31,7 +31,7 @@ struct holder {
 };
 
 struct gavel_fifo {
-    struct gavel gavel;
+    struct gavel_policy gavel;
     struct mt19937 draws;
     struct holder *holders;
     uint32_t holder_count;

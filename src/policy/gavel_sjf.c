@@ -20,7 +20,7 @@
 #include "base/sort.h"
 
 struct gavel_sjf {
-    struct gavel gavel;
+    struct gavel_policy gavel;
 };
 
 static double fastest_rate(const struct gavel_call *call, uint32_t at)

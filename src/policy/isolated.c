@@ -11,7 +11,7 @@
 #include "solve/solve.h"
 
 struct isolated {
-    struct gavel gavel;
+    struct gavel_policy gavel;
 };
 
 static int isolated_shares(void *self, struct gavel_call *call, struct error *err)

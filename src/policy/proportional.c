@@ -12,7 +12,7 @@
 #include "solve/solve.h"
 
 struct proportional {
-    struct gavel gavel;
+    struct gavel_policy gavel;
 };
 
 static int proportional_shares(void *self, struct gavel_call *call, struct error *err)

@@ -14,7 +14,7 @@
 
 /* A policy with shares given by the test, by slot. */
 struct told {
-    struct gavel gavel;
+    struct gavel_policy gavel;
 };
 
 static double told_x[WORLD_JOBS_MAX][TYPES_MAX];

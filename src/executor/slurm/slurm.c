@@ -77,7 +77,7 @@ void slurm_set_active(struct slurm_entry *entry, bool active)
  * completing then: it would look again within a minute.  To park one of those who wait once
  * more has it look at all of them now.
  */
-static void poke(struct slurm *slurm, int64_t now_ns)
+static void poke_dependents(struct slurm *slurm, int64_t now_ns)
 {
     slurm->poke_ns = INT64_MAX;
     for (uint32_t i = 0; i < slurm->entry_count; i++) {
@@ -105,7 +105,7 @@ static void time_passed(uv_timer_t *timer)
     int64_t now_ns = slurm_now(slurm);
     slurm->timer_ns = INT64_MAX;
     if (slurm->poke_ns <= now_ns)
-        poke(slurm, now_ns);
+        poke_dependents(slurm, now_ns);
     struct slurm_entry *next;
     for (struct slurm_entry *entry = slurm->first; entry; entry = next) {
         next = entry->next;
@@ -170,7 +170,7 @@ static void take_lease(struct slurm_entry *entry)
 }
 
 /* The entry of a job in the engine's books; Slurm may not have told of it yet. */
-static struct slurm_entry *tie(struct slurm *slurm, job_id slot)
+static struct slurm_entry *tie_entry(struct slurm *slurm, job_id slot)
 {
     const struct job *job = &slurm->setup.view->jobs[slot];
     struct slurm_entry *entry = slurm_find(slurm, job->id);
@@ -183,7 +183,7 @@ static struct slurm_entry *tie(struct slurm *slurm, job_id slot)
     return entry;
 }
 
-static int start(void *self, const struct lease *lease, struct error *err)
+static int slurm_start(void *self, const struct lease *lease, struct error *err)
 {
     struct slurm *slurm = self;
     struct slurm_entry *entry = slurm_at(slurm, lease->job);
@@ -202,7 +202,7 @@ static int start(void *self, const struct lease *lease, struct error *err)
     return 0;
 }
 
-static int stop(void *self, job_id job, int64_t grace_ns, struct error *err)
+static int slurm_stop(void *self, job_id job, int64_t grace_ns, struct error *err)
 {
     struct slurm *slurm = self;
     struct slurm_entry *entry = slurm_at(slurm, job);
@@ -215,7 +215,7 @@ static int stop(void *self, job_id job, int64_t grace_ns, struct error *err)
     return 0;
 }
 
-static int cancel(void *self, job_id job, struct error *err)
+static int slurm_cancel(void *self, job_id job, struct error *err)
 {
     struct slurm *slurm = self;
     struct slurm_entry *entry = slurm_at(slurm, job);
@@ -230,8 +230,8 @@ static int cancel(void *self, job_id job, struct error *err)
     return 0;
 }
 
-static int renew(void *self, job_id job, uint64_t steps_max, bool together,
-                 struct error *err)
+static int slurm_renew(void *self, job_id job, uint64_t steps_max, bool together,
+                       struct error *err)
 {
     struct slurm_entry *entry = slurm_at(self, job);
     if (!entry || entry->wish != WISH_RUN)
@@ -245,12 +245,12 @@ static int renew(void *self, job_id job, uint64_t steps_max, bool together,
 
 /* --- a restart ----------------------------------------------------------------------------- */
 
-static int reattach(void *self, const struct lease *lease, bool stopping,
-                    int64_t grace_left_ns, struct error *err)
+static int slurm_reattach(void *self, const struct lease *lease, bool stopping,
+                          int64_t grace_left_ns, struct error *err)
 {
     struct slurm *slurm = self;
     const struct job *job = &slurm->setup.view->jobs[lease->job];
-    struct slurm_entry *entry = tie(slurm, lease->job);
+    struct slurm_entry *entry = tie_entry(slurm, lease->job);
     entry->now = copy_lease(slurm, lease);
     take_lease(entry);
     entry->told_started = job_holds_seats(job);
@@ -265,14 +265,14 @@ static int reattach(void *self, const struct lease *lease, bool stopping,
     return 0;
 }
 
-/* Everybody who is in the books and not under way waits. */
-static void settle(void *self)
+/* All jobs that the engine knows and that are not under way wait. */
+static void slurm_settle(void *self)
 {
     struct slurm *slurm = self;
     const struct view *view = slurm->setup.view;
     for (job_id slot = 0; slot < view->job_max; slot++)
         if (view->jobs[slot].state == JOB_WAITING || view->jobs[slot].state == JOB_HELD)
-            tie(slurm, slot)->wish = WISH_WAIT;
+            tie_entry(slurm, slot)->wish = WISH_WAIT;
 }
 
 /* --- what the engine makes of it -------------------------------------------------------------- */
@@ -290,7 +290,7 @@ void slurm_give_up(struct slurm_entry *entry, const char *why)
 }
 
 /* It is out of the engine's books. */
-static void untie(struct slurm_entry *entry, const struct event *event)
+static void untie_entry(struct slurm_entry *entry, const struct event *event)
 {
     struct slurm *slurm = entry->slurm;
     slurm->slots[entry->slot] = NULL;
@@ -327,7 +327,7 @@ static void hear_event(void *self, const struct view *view, const struct event *
     if (event->job == JOB_NONE)
         return;
     if (event->kind == EVENT_SUBMITTED) {
-        struct slurm_entry *entry = tie(slurm, event->job);
+        struct slurm_entry *entry = tie_entry(slurm, event->job);
         entry->wish = WISH_WAIT;
         slurm_set_active(entry, true);
         /* Not now: what the engine is about to decide does not know of seats we take.  One
@@ -339,7 +339,7 @@ static void hear_event(void *self, const struct view *view, const struct event *
     if (entry && event->kind == EVENT_PLACED)
         entry->adopting = false;
     if (entry && view->jobs[event->job].state == JOB_FREE)
-        untie(entry, event);
+        untie_entry(entry, event);
 }
 
 static int hear_commit(void *self, struct error *err)
@@ -347,7 +347,7 @@ static int hear_commit(void *self, struct error *err)
     return 0;
 }
 
-static uint32_t count(const void *self)
+static uint32_t slurm_count(const void *self)
 {
     const struct slurm *slurm = self;
     uint32_t under_way = 0;
@@ -464,16 +464,16 @@ static void close_slurm(void *self)
 
 const struct executor executor_slurm = {
     .name = "slurm",
-    .start = start,
-    .stop = stop,
-    .cancel = cancel,
-    .renew = renew,
+    .start = slurm_start,
+    .stop = slurm_stop,
+    .cancel = slurm_cancel,
+    .renew = slurm_renew,
     .close = close_slurm,
-    .reattach = reattach,
-    .settle = settle,
+    .reattach = slurm_reattach,
+    .settle = slurm_settle,
     .event = hear_event,
     .commit = hear_commit,
-    .count = count,
+    .count = slurm_count,
     .remote = true,
     .submit_command = "sbatch",
     .report = report_step,

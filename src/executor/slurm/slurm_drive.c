@@ -1,15 +1,16 @@
 /*
- * slurm_drive.c - what is to be asked of Slurm next, for each job.
+ * slurm_drive.c - the next request to Slurm for each job.
  *
- * slurm_drive() compares what we want of a job with what Slurm says of it and does one thing
- * about the difference: asks for something, or tells the engine.  It is called whenever
- * either has changed and when it is time.  A job has at most one request under way.
+ * slurm_drive() compares what we want of a job with what Slurm says of it and does one
+ * thing about the difference: sends a request, or reports to the engine.  It is called
+ * whenever either has changed and when it is time.  A job has at most one request under
+ * way.
  *
  *     WAIT ──start()──► RUN ──stop()──► LEAVE ──► WAIT
  *       └──────────────── cancel() ───────────────► END
  *
- * Whoever is to take another's place is released just before that one is requeued: the end
- * of a job has Slurm look for the next at once, a release only within a second.  Not
+ * A successor is released just before its predecessor is requeued: at the end of a job
+ * Slurm searches for the next at once, after a release only within a second.  Not
  * earlier, because a released job that has to wait keeps others off its nodes.
  */
 #include <inttypes.h>
@@ -32,12 +33,12 @@
     (10 * NS_PER_S) /* released and not started: the decision is outdated */
 /* slurmd kills what comes back sooner. */
 #define SAME_NODE_NS (2 * NS_PER_S)
-/* So near the end of somebody's grace others are released. */
+/* This close to the end of a job's grace period, its successors are released. */
 #define SOON_NS (2 * NS_PER_S)
 /* Most that end sooner need no guard, and Slurm gives us 121 s. */
 #define GUARD_NS (2 * NS_PER_S)
 #define SHORT_NS (10 * NS_PER_S) /* a run that comes back sooner has come to nothing */
-#define FRUITLESS_MAX 3          /* in a row, then its owner has to look at it       */
+#define FRUITLESS_MAX 3          /* in a row, then its owner has to look at it */
 
 /* --- waiting -------------------------------------------------------------------------- */
 
@@ -60,8 +61,8 @@ static void keep_waiting(struct slurm_entry *entry)
         entry->wish = WISH_NONE;
     } else if (entry->stands == STANDS_RUNNING && !entry->completing) {
         /*
-         * Somebody else has started it.  What we did not begin we do not end: while there
-         * is no room for it in the books, its GPUs are somebody else's.
+         * It was started by another party in Slurm.  We do not end what we did not
+         * begin: while the engine has no room for it, its GPUs count as foreign.
          */
         slurm_set_active(entry, true);
         if (entry->slurm->setup.view->jobs[entry->slot].state <= JOB_WAITING &&
@@ -103,8 +104,8 @@ static bool others_are_there(const struct slurm_entry *entry)
 }
 
 /*
- * Of somebody before it the engine has not heard yet that he has left: it must hear that
- * first, whichever of the two Slurm names first.
+ * The engine has not yet applied the end of a predecessor: it must see that first,
+ * whichever of the two Slurm names first.
  */
 static bool others_are_in_the_books(const struct slurm_entry *entry)
 {
@@ -118,7 +119,7 @@ static bool others_are_in_the_books(const struct slurm_entry *entry)
     return false;
 }
 
-/* Everybody before it has left or is about to. */
+/* All predecessors have left or are about to. */
 static bool may_be_released(const struct slurm_entry *entry)
 {
     int64_t soon_ns = slurm_now(entry->slurm) + SOON_NS;
@@ -158,7 +159,7 @@ static void ask_start(struct slurm_entry *entry)
 {
     int64_t from_ns = start_from_ns(entry);
     if (!may_be_released(entry))
-        return; /* whoever leaves asks us again */
+        return; /* the end of a predecessor calls us again */
     if (from_ns > slurm_now(entry->slurm)) {
         slurm_due(entry, from_ns);
         return;
@@ -186,7 +187,7 @@ static bool on_a_lost_node(const struct slurm_entry *entry)
     return false;
 }
 
-/* Nobody gains by trying again: its owner is told, and can let it go on. */
+/* Trying again is pointless: its owner is told, and can release it. */
 static void set_aside(struct slurm_entry *entry)
 {
     char why[sizeof entry->why];
@@ -235,8 +236,8 @@ static void has_lost_its_node(struct slurm_entry *entry)
 }
 
 /*
- * It ran, and is back in the queue.  If nobody told it to be, look once more before that is
- * believed: Slurm may not have said yet that its node is down.
+ * It ran, and is back in the queue.  If we did not requeue it, poll once more before
+ * that is believed: Slurm may not have reported yet that its node is down.
  */
 static void is_back(struct slurm_entry *entry)
 {
@@ -439,9 +440,9 @@ static void never_began(struct slurm_entry *entry)
 }
 
 /*
- * Its script has come to its end and only its nodes are being tidied up.  Whoever is to be
- * next is asked for now: when the nodes are free Slurm looks at once for somebody who is
- * released, and then not before its next second.
+ * Its script has ended and only its nodes are being cleaned up.  The successor is
+ * released now: when the nodes are free Slurm searches at once for a released job, and
+ * then not before its next second.
  */
 static bool is_over(const struct slurm_entry *entry)
 {
@@ -508,7 +509,7 @@ static void keep_ending(struct slurm_entry *entry)
     slurm_ask(entry, "cancel", NULL);
 }
 
-/* Its seats are nobody's, or those of its next lease. */
+/* Its GPUs are free, or those of its next lease. */
 void slurm_leave_seats(struct slurm_entry *entry)
 {
     free(entry->left);
@@ -582,7 +583,7 @@ void slurm_drive(struct slurm_entry *entry)
         slurm_set_active(entry, true);
 }
 
-/* Of what was under way, when nobody knows whether it was carried out: ask again. */
+/* The outcome of a request under way is unknown: send it again. */
 void slurm_unasked(struct slurm_entry *entry)
 {
     if (!entry->seq)
@@ -594,8 +595,8 @@ void slurm_unasked(struct slurm_entry *entry)
     entry->seq = 0;
 }
 
-static void refused(struct slurm_entry *entry, const struct json *done,
-                    const char *verb)
+static void handle_refusal(struct slurm_entry *entry, const struct json *done,
+                           const char *verb)
 {
     struct slurm *slurm = entry->slurm;
     const char *error = json_as_text(json_get(done, "error"));
@@ -627,7 +628,8 @@ static void refused(struct slurm_entry *entry, const struct json *done,
         came_to_nothing(entry, why);
     }
     if (strcmp(verb, "signal") == 0 && !transient) {
-        entry->not_before_ns = 0; /* nobody to be told: then it just goes */
+        entry->not_before_ns =
+            0; /* no process to be signalled: then it is just ended */
         entry->unheard = true;
         entry->evict_ns = slurm_now(slurm);
     }
@@ -688,6 +690,6 @@ void slurm_done(struct slurm_entry *entry, const struct json *done)
     if (ok)
         carried_out(entry, verb, done);
     else
-        refused(entry, done, verb);
+        handle_refusal(entry, done, verb);
     slurm_drive(entry);
 }

@@ -48,7 +48,7 @@ static uint64_t bits_of(const struct json *list)
 }
 
 /* The same accelerators, and not more of them than we know of. */
-static bool fits(const struct slurm *slurm, node_id node, const struct json *json)
+static bool node_fits(const struct slurm *slurm, node_id node, const struct json *json)
 {
     const struct cluster *cluster = slurm->setup.view->cluster;
     const struct node *known = &cluster->nodes[node];
@@ -64,7 +64,7 @@ static bool fits(const struct slurm *slurm, node_id node, const struct json *jso
 static void hear_node(struct slurm *slurm, const struct json *json)
 {
     node_id node = node_named(slurm, json_text_at(json, "name"));
-    if (node == NODE_NONE || !fits(slurm, node, json)) {
+    if (node == NODE_NONE || !node_fits(slurm, node, json)) {
         slurm->outgrown = true;
         return;
     }
@@ -306,7 +306,7 @@ static void hear_job(struct slurm *slurm, const struct json *json)
         return;
     struct slurm_entry *entry = slurm_find(slurm, (uint64_t)id);
     if (!entry && stands_by(json_text_at(json, "state")) == STANDS_ENDED)
-        return; /* nobody asks after it */
+        return; /* no caller waits for it */
     if (!entry)
         entry = slurm_add(slurm, (uint64_t)id);
     bool gone = strcmp(entry->state, "GONE") == 0;
@@ -319,7 +319,7 @@ static void hear_job(struct slurm *slurm, const struct json *json)
     if (new)
         take_news(entry, json);
     if (entry->stands == STANDS_RUNNING)
-        slurm_set_active(entry, true); /* whose GPUs they are is looked up there */
+        slurm_set_active(entry, true); /* the owner of its GPUs is determined there */
     slurm_drive(entry);
 }
 

@@ -1,7 +1,7 @@
 /*
- * slurm_internal.h - what is kept of every job and node that Slurm tells of, for the files that
- * are this executor: slurm.c (what is to be asked for next), slurm_facts.c (what is so),
- * slurm_room.c (whose the GPUs are).
+ * slurm_internal.h - what is kept of every job and node that Slurm reports, for the
+ * files of this executor: slurm.c (orders), slurm_drive.c (the next request),
+ * slurm_facts.c (observations), slurm_room.c (the owners of GPUs).
  */
 #pragma once
 
@@ -24,11 +24,11 @@ enum stands {
 
 /* What we want of it. */
 enum wish {
-    WISH_NONE,  /* it is not ours, or no longer, or not yet  */
-    WISH_WAIT,  /* held, until it is its turn                */
-    WISH_RUN,   /* on the nodes of its lease                 */
-    WISH_LEAVE, /* saved, and back to the queue              */
-    WISH_END,   /* gone                                      */
+    WISH_NONE,  /* it is not ours, or no longer, or not yet */
+    WISH_WAIT,  /* held, until it is its turn */
+    WISH_RUN,   /* on the nodes of its lease */
+    WISH_LEAVE, /* saved, and back to the queue */
+    WISH_END,   /* gone */
 };
 
 /* A lease of ours, kept. */
@@ -53,11 +53,11 @@ struct slurm_entry {
     bool sure;       /* nothing was asked for since Slurm was looked at */
     bool identified; /* the next two are so */
     uint32_t uid;
-    int64_t submit_s;  /* of its first submission; 0: not known               */
+    int64_t submit_s;  /* of its first submission; 0: not known */
     struct json *heir; /* another job that has its number now: Slurm forgot us */
     int64_t task; /* the array's number is its own: so it has to be named; -1: not */
     enum stands stands;
-    bool outside;   /* somebody in Slurm makes it wait: a dependency, its owner */
+    bool outside;   /* held in Slurm by a dependency or its owner */
     bool gate_told; /* what it waits for, since berthd was started */
     uint32_t restarts;
     int exit_code, signal;
@@ -77,10 +77,10 @@ struct slurm_entry {
     char *script;
     bool asked_script;
     bool left_alone;
-    bool arriving; /* the engine has been told of it                */
+    bool arriving; /* the engine has been told of it */
     bool let_go;   /* Slurm is to start it, once its hold is lifted */
-    bool reused;   /* its number was that of another job before     */
-    bool unsaid;   /* 'why' is to stand in its comment              */
+    bool reused;   /* its number was that of another job before */
+    bool unsaid;   /* 'why' is to stand in its comment */
 
     /* as we want it */
     enum wish wish;
@@ -88,23 +88,23 @@ struct slurm_entry {
     uint32_t generation;
     struct hold now, then; /* its lease; the one after it has left */
     bool told_started, loaded, leased;
-    bool released;          /* we have asked for its start        */
-    bool guarded;           /* it would come back held            */
-    bool signalled;         /* and Slurm has passed it on                        */
-    bool unheard;           /* there was nobody to be signalled                  */
-    bool evicting;          /* its requeue has been asked for, or its end        */
-    bool died;              /* it ended by the signal: what it did is not kept   */
-    bool reviving;          /* to be put back has been asked for                 */
-    bool revived;           /* or that was refused for good                      */
-    bool by_itself;         /* it leaves without having been told                */
+    bool released;          /* we have asked for its start */
+    bool guarded;           /* it would come back held */
+    bool signalled;         /* and Slurm has passed it on */
+    bool unheard;           /* there was no process to be signalled */
+    bool evicting;          /* its requeue has been asked for, or its end */
+    bool died;              /* it ended by the signal: what it did is not kept */
+    bool reviving;          /* to be put back has been asked for */
+    bool revived;           /* or that was refused for good */
+    bool by_itself;         /* it leaves without having been told */
     uint32_t left_count;    /* of 'left' */
     uint32_t fruitless;     /* starts in a row that came to nothing */
-    uint32_t restarts_then; /* when we asked for its start    */
+    uint32_t restarts_then; /* when we asked for its start */
     int64_t started_ns, loaded_at_ns;
     int64_t released_ns; /* or when the last of those before it left */
     int64_t evict_ns;    /* when its grace is over, or it is asked again */
-    int64_t left_ns;     /* its nodes                     */
-    struct seat *left;   /* these                         */
+    int64_t left_ns;     /* its nodes */
+    struct seat *left;   /* these */
     int64_t fence_ns;    /* not to start before: it may still run where it was */
 
     /* progress */
@@ -129,8 +129,8 @@ struct slurm_host {
     bool down_told;
     uint64_t foreign_told; /* our bits */
     uint32_t foreign_seen; /* how many, at the last look */
-    int64_t foreign_ns;    /* since when               */
-    char reason[120];      /* why it is as it is, in somebody's words */
+    int64_t foreign_ns;    /* since when */
+    char reason[120];      /* Slurm's reason for its state */
 };
 
 struct slurm {
@@ -149,7 +149,7 @@ struct slurm {
     uint32_t entry_count, entry_room;
     struct map by_id;
     struct slurm_entry **slots; /* by the engine's slot */
-    struct slurm_entry *first;  /* under way            */
+    struct slurm_entry *first;  /* under way */
     uint32_t active_count;
     struct map by_seq; /* to a place in 'entries' */
     int64_t seq_last;
@@ -177,17 +177,17 @@ struct slurm_entry *slurm_at(const struct slurm *slurm, job_id slot);
 void slurm_give_up(struct slurm_entry *entry, const char *why);
 void slurm_free_hold(struct hold *hold);
 
-/* slurm_newcomers.c: somebody whom nobody knows yet. */
+/* slurm_newcomers.c: a job that is not known yet. */
 void slurm_meet(struct slurm_entry *entry);
 
 /* slurm_drive.c */
 bool slurm_has_signal(const struct slurm_entry *entry);
 
-/* Its seats are nobody's, or those of its next lease. */
+/* Its GPUs are free, or those of its next lease. */
 void slurm_leave_seats(struct slurm_entry *entry);
 
 #define AGAIN_NS (NS_PER_S / 4)  /* after a refusal that may pass */
-#define LATER_NS (10 * NS_PER_S) /* after another one             */
+#define LATER_NS (10 * NS_PER_S) /* after another one */
 
 /* slurm_tell.c: to the engine, of the attempt in its seats. */
 struct event *slurm_tell(struct slurm_entry *entry, enum event_kind kind);
@@ -214,8 +214,8 @@ void slurm_forget(struct slurm_entry *entry);
 void slurm_take_over(struct slurm_entry *entry); /* its heir does */
 void slurm_index_nodes(struct slurm *slurm);
 
-/* slurm_room.c: whose the GPUs are. */
-/* 'sure': what is held by nobody we know is somebody else's, from this moment on. */
+/* slurm_room.c: the owners of GPUs. */
+/* 'sure': GPUs held by no job we know count as foreign from this moment on. */
 void slurm_look_at_nodes(struct slurm *slurm, bool sure);
 
 /* It has ended, and has not left its nodes yet. */
@@ -224,7 +224,7 @@ static inline bool slurm_is_leaving(const struct slurm_entry *entry)
     return entry->stands == STANDS_ENDED && entry->completing;
 }
 
-/* Somebody is leaving a node that this one is to start on. */
+/* A job is still vacating a node that this one is to start on. */
 bool slurm_tidies_up(const struct slurm_entry *entry);
 
 /* It runs although the engine has not said so: into its books.  False: there is no room. */

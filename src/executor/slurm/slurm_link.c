@@ -20,7 +20,7 @@
 
 /* One run of the program; outlives the link until the loop has let go of it. */
 struct peer {
-    struct slurm_link *link; /* NULL: nobody listens any more */
+    struct slurm_link *link; /* NULL: closed meanwhile */
     uv_process_t process;
     uv_pipe_t in, out;
     uint32_t open; /* handles */
@@ -54,11 +54,11 @@ static void close_peer(struct peer *peer)
     uv_close((uv_handle_t *)&peer->out, handle_closed);
 }
 
-static void start(struct slurm_link *link);
+static void start_bridge(struct slurm_link *link);
 
 static void on_again(uv_timer_t *timer)
 {
-    start(timer->data);
+    start_bridge(timer->data);
 }
 
 static void lose_peer(struct slurm_link *link)
@@ -125,7 +125,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
         if (!stop)
             break;
         take_line(link);
-        if (peer->link) { /* nobody has closed it meanwhile */
+        if (peer->link) { /* not closed meanwhile */
             buf_reset(&link->line);
             link->skip = false;
         }
@@ -139,7 +139,7 @@ static void init_pipe(struct slurm_link *link, struct peer *peer, uv_pipe_t *pip
     peer->open++;
 }
 
-static void start(struct slurm_link *link)
+static void start_bridge(struct slurm_link *link)
 {
     struct peer *peer = memory_checked(calloc(1, sizeof *peer));
     char *words[32] = { (char *)(uintptr_t)link->setup.program };
@@ -180,7 +180,7 @@ struct saying {
     uv_buf_t buf;
 };
 
-static void said(uv_write_t *write, int status)
+static void free_written(uv_write_t *write, int status)
 {
     struct saying *saying = write->data;
     free(saying->buf.base);
@@ -203,8 +203,8 @@ void slurm_link_say(struct slurm_link *link, const struct buf *line)
     saying->buf = uv_buf_init(bytes, (unsigned)line->count + 1);
     saying->write.data = saying;
     if (uv_write(&saying->write, (uv_stream_t *)&link->peer->in, &saying->buf, 1,
-                 said) < 0)
-        said(&saying->write, 0);
+                 free_written) < 0)
+        free_written(&saying->write, 0);
 }
 
 /* --- beginning and end ---------------------------------------------------------------- */
@@ -220,7 +220,7 @@ int slurm_link_open(struct slurm_link **ret_link, const struct slurm_link_setup 
     buf_init(&link->line, LINE_BYTES_MAX);
     uv_timer_init(setup->loop, &link->again);
     link->again.data = link;
-    start(link);
+    start_bridge(link);
     *ret_link = link;
     return 0;
 }

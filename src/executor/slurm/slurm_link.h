@@ -33,5 +33,5 @@ int slurm_link_open(struct slurm_link **ret_link, const struct slurm_link_setup 
 /* It ends by itself when it has done what it was asked for.  The loop has to run on. */
 void slurm_link_close(struct slurm_link *link);
 
-/* Ask for something; lost where nobody is there to hear it. */
+/* Send a request; lost while there is no connection. */
 void slurm_link_say(struct slurm_link *link, const struct buf *line);

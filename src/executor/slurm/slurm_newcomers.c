@@ -38,7 +38,7 @@ static bool task_at(const char *tasks, uint32_t place, uint32_t *ret_task)
 }
 
 /* Each task becomes a job of its own: to hold one does that, and nothing else. */
-static void split(struct slurm_entry *entry)
+static void split_array(struct slurm_entry *entry)
 {
     char job[48];
     uint32_t task;
@@ -77,7 +77,7 @@ static uint32_t shards_per_gpu(const struct slurm *slurm)
 }
 
 /* Into the engine's books; 'submitted' brings it a slot. */
-static void arrive(struct slurm_entry *entry)
+static void admit_entry(struct slurm_entry *entry)
 {
     struct slurm *slurm = entry->slurm;
     struct error err = { "" };
@@ -134,7 +134,7 @@ void slurm_meet(struct slurm_entry *entry)
     if (slurm_now(entry->slurm) < entry->not_before_ns)
         slurm_due(entry, entry->not_before_ns);
     else if (entry->tasks)
-        split(entry);
+        split_array(entry);
     else
-        arrive(entry);
+        admit_entry(entry);
 }

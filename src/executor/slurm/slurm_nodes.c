@@ -15,14 +15,14 @@
 
 #define PATIENCE_MS 5000 /* then what is known has to do */
 
-/* GPUs never become fewer here: those that are gone count as somebody else's. */
+/* The number of GPUs never decreases here: missing ones count as foreign. */
 struct found {
     char name[256];
     char type[64];
     int64_t gpus, cpus, mem_mib;
 };
 
-struct search {
+struct slurm_search {
     struct found *found; /* what was known, then what is new */
     uint32_t count, room;
     const bool *stop;
@@ -39,7 +39,7 @@ static void raise_to(int64_t *number, const struct json *object, const char *key
         *number = count;
 }
 
-static void take_node(struct search *search, const struct json *node)
+static void take_node(struct slurm_search *search, const struct json *node)
 {
     const char *name = json_as_text(json_get(node, "name"));
     const char *type = json_as_text(json_get(node, "type"));
@@ -63,7 +63,7 @@ static void take_node(struct search *search, const struct json *node)
     raise_to(&search->found[i].mem_mib, node, "mem_mib");
 }
 
-static void take_known(struct search *search, const char *known)
+static void take_known(struct slurm_search *search, const char *known)
 {
     struct json *list = NULL;
     if (!known || json_parse(known, strlen(known), &list, NULL) < 0)
@@ -73,7 +73,7 @@ static void take_known(struct search *search, const char *known)
     json_free(list);
 }
 
-static char *write_known(const struct search *search)
+static char *write_known(const struct slurm_search *search)
 {
     struct json *list = json_new_array();
     for (uint32_t i = 0; i < search->count; i++) {
@@ -91,9 +91,9 @@ static char *write_known(const struct search *search)
     return text;
 }
 
-static void hear(void *context, const struct json *word)
+static void handle_message(void *context, const struct json *word)
 {
-    struct search *search = context;
+    struct slurm_search *search = context;
     if (json_get(word, "node"))
         take_node(search, json_get(word, "node"));
     if (json_get(word, "synced"))
@@ -104,19 +104,19 @@ static void hear(void *context, const struct json *word)
     search->told = search->told || away;
 }
 
-static void broken(void *context)
+static void ignore_break(void *context)
 {
     (void)context; /* it is started again */
 }
 
 static void time_is_up(uv_timer_t *timer)
 {
-    struct search *search = timer->data;
+    struct slurm_search *search = timer->data;
     search->patient = false;
 }
 
-static int build(struct cluster *cluster, struct arena *arena,
-                 const struct search *search, struct error *err)
+static int build_cluster(struct cluster *cluster, struct arena *arena,
+                         const struct slurm_search *search, struct error *err)
 {
     cluster_begin(cluster, arena, "slurm", search->count);
     cluster->node_names = arena_array(arena, const char *, search->count + 1);
@@ -140,7 +140,7 @@ static int build(struct cluster *cluster, struct arena *arena,
     return 0;
 }
 
-static void search_for(struct search *search, struct uv_loop_s *loop,
+static void search_for(struct slurm_search *search, struct uv_loop_s *loop,
                        struct slurm_link *link)
 {
     uv_timer_t timer;
@@ -160,13 +160,13 @@ int slurm_nodes_find(struct cluster *cluster, struct arena *arena,
                      const char *known, const bool *stop, char **ret_known,
                      struct error *err)
 {
-    struct search search = { .stop = stop };
+    struct slurm_search search = { .stop = stop };
     struct slurm_link *link;
     struct slurm_link_setup setup = { .loop = loop,
                                       .program = program->path,
                                       .words = program->words,
-                                      .line = hear,
-                                      .broken = broken,
+                                      .line = handle_message,
+                                      .broken = ignore_break,
                                       .context = &search };
     *ret_known = NULL;
     take_known(&search, known);
@@ -178,7 +178,7 @@ int slurm_nodes_find(struct cluster *cluster, struct arena *arena,
     if (r == 0 && search.count == 0)
         r = error_set(err, -EINVAL, "the partitions have no nodes");
     if (r == 0)
-        r = build(cluster, arena, &search, err);
+        r = build_cluster(cluster, arena, &search, err);
     if (r == 0)
         *ret_known = write_known(&search);
     free(search.found);

@@ -1,9 +1,9 @@
 /*
- * slurm_room.c - whose the GPUs are: ours, or those of somebody whom Slurm has started
- * without us.
+ * slurm_room.c - the owners of GPUs: our jobs, or jobs that Slurm has started without
+ * us.
  *
- * Slurm numbers a job's GPUs as it likes, and so do we: only how many there are on a node is
- * the same on both sides.  GPUs that others hold are any that are free here, as many.
+ * Slurm numbers a job's GPUs as it likes, and so do we: only their number on a node is
+ * the same on both sides.  Foreign GPUs are any that are free here, as many.
  */
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@ static uint64_t all_of(const struct slurm *slurm, node_id node)
     return count == 64 ? ~(uint64_t)0 : ((uint64_t)1 << count) - 1;
 }
 
-static uint64_t lowest(uint64_t bits, uint32_t count)
+static uint64_t lowest_bits(uint64_t bits, uint32_t count)
 {
     uint64_t chosen = 0;
     for (; count > 0 && bits; count--) {
@@ -56,9 +56,9 @@ static uint64_t foreign_bits(const struct slurm *slurm, node_id node, uint32_t c
     if (host->drain)
         return all_of(slurm, node);
     uint64_t free = slurm->setup.view->free->rooms[node].gpus;
-    uint64_t bits = lowest(host->foreign_told & all_of(slurm, node), count);
-    bits |= lowest(free & ~bits, count - bits_count(bits));
-    bits |= lowest(all_of(slurm, node) & ~bits, count - bits_count(bits));
+    uint64_t bits = lowest_bits(host->foreign_told & all_of(slurm, node), count);
+    bits |= lowest_bits(free & ~bits, count - bits_count(bits));
+    bits |= lowest_bits(all_of(slurm, node) & ~bits, count - bits_count(bits));
     return bits;
 }
 
@@ -83,8 +83,8 @@ static void tell_up(struct slurm *slurm, node_id node)
 }
 
 /*
- * More than before: perhaps we have not heard yet whose they are.  Of 'theirs' we have: a
- * job that we did not start says that it has them.
+ * More than before: perhaps their owner has not been reported yet.  Of 'theirs' it
+ * has: a job that we did not start says that it has them.
  */
 static int64_t look_at(struct slurm *slurm, node_id node, uint64_t ours,
                        uint64_t theirs, bool sure)
@@ -143,7 +143,7 @@ static uint64_t held_bits(const struct slurm *slurm, node_id node)
     return bits;
 }
 
-/* Free on the node, less what others take of whom the engine will hear in a moment. */
+/* Free on the node, less what jobs take that the engine will see in a moment. */
 static struct room room_left(const struct slurm *slurm, node_id node)
 {
     const struct view *view = slurm->setup.view;
@@ -177,8 +177,8 @@ static bool find_seats(struct slurm_entry *entry)
         struct room room = room_left(slurm, node);
         uint32_t count = bits_count(entry->gpus[i]);
         uint64_t usable = all_of(slurm, node) & ~held_bits(slurm, node);
-        uint64_t bits = lowest(usable & host->foreign_told, count);
-        bits |= lowest(usable & ~bits, count - bits_count(bits));
+        uint64_t bits = lowest_bits(usable & host->foreign_told, count);
+        bits |= lowest_bits(usable & ~bits, count - bits_count(bits));
         if (bits_count(bits) < count || !host->up ||
             view->cluster->nodes[node].type !=
                 view->cluster->nodes[entry->nodes[0]].type) {
@@ -197,7 +197,7 @@ static bool find_seats(struct slurm_entry *entry)
     return hold->count > 0;
 }
 
-static struct event *tell(struct slurm_entry *entry, enum event_kind kind)
+static struct event *emit_for(struct slurm_entry *entry, enum event_kind kind)
 {
     struct event *event = slurm_emit(entry->slurm, kind);
     event->job = entry->slot;
@@ -217,9 +217,9 @@ bool slurm_adopt(struct slurm_entry *entry)
         tell_foreign(slurm, seat->node, host->foreign_told & ~seat->gpus);
         host->foreign_seen = bits_count(host->foreign_told);
     }
-    tell(entry, EVENT_RELEASED); /* if it is held */
+    emit_for(entry, EVENT_RELEASED); /* if it is held */
     slurm->setup.gate(slurm->setup.context, entry->id, NULL);
-    struct event *placed = tell(entry, EVENT_PLACED);
+    struct event *placed = emit_for(entry, EVENT_PLACED);
     placed->seats = entry->now.seats;
     placed->seat_count = entry->now.count;
     placed->beside = JOB_NONE;

@@ -39,7 +39,7 @@ struct event *slurm_tell(struct slurm_entry *entry, enum event_kind kind)
 }
 
 /* Steps a second, of a job that does not say: as fast as the policy takes it to be. */
-static double pace(const struct slurm_entry *entry)
+static double steps_per_s(const struct slurm_entry *entry)
 {
     const struct view *view = entry->slurm->setup.view;
     if (entry->now.count == 0)
@@ -56,8 +56,8 @@ double slurm_steps_now(const struct slurm_entry *entry)
 {
     if (entry->own_steps || !entry->told_started)
         return entry->steps;
-    return entry->steps_kept +
-           (double)(slurm_now(entry->slurm) - entry->started_ns) * 1e-9 * pace(entry);
+    return entry->steps_kept + (double)(slurm_now(entry->slurm) - entry->started_ns) *
+                                   1e-9 * steps_per_s(entry);
 }
 
 void slurm_tell_started(struct slurm_entry *entry)
@@ -89,15 +89,15 @@ void slurm_check_lease(struct slurm_entry *entry)
     double left = entry->lease_end - slurm_steps_now(entry);
     if (left > 0) {
         if (!entry->own_steps)
-            slurm_due(entry,
-                      slurm_now(entry->slurm) + (int64_t)(left / pace(entry) * 1e9));
+            slurm_due(entry, slurm_now(entry->slurm) +
+                                 (int64_t)(left / steps_per_s(entry) * 1e9));
         return;
     }
     entry->leased = false;
     slurm_tell_loaded(entry);
     struct event *event = slurm_tell(entry, EVENT_LEASE_DONE);
     event->steps = event->steps_reached = slurm_steps_now(entry);
-    event->rate_per_s = entry->own_steps ? entry->rate_per_s : pace(entry);
+    event->rate_per_s = entry->own_steps ? entry->rate_per_s : steps_per_s(entry);
     event->loss = NAN;
 }
 

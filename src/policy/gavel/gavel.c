@@ -204,7 +204,7 @@ static double guess_left(const struct gavel_common *common, job_id job, double d
 static void known_rates(const struct gavel_common *common, job_id job, double *rates)
 {
     const double *all = gavel_rates(common, job);
-    const struct gavel *gavel = common->gavel;
+    const struct gavel_policy *gavel = common->gavel;
     bool released = gavel->compat == COMPAT_RELEASED;
     enum instance_blind blind = gavel->aware ? BLIND_TRUE : gavel->rule->blind;
     double first = all[common->fill[0]];
@@ -352,7 +352,7 @@ uint32_t gavel_pair(struct gavel_call *call, uint32_t first, uint32_t second)
 
 /* --- the doors ---------------------------------------------------------------------- */
 
-static int check_settings(const struct gavel *gavel, struct error *err)
+static int check_settings(const struct gavel_policy *gavel, struct error *err)
 {
     if (gavel->compat == COMPAT_RELEASED && gavel->cost_test.choice != COST_TEST_NONE)
         return error_set(err, -EINVAL,
@@ -390,7 +390,7 @@ static void make_room(struct gavel_common *common, const struct view *view,
     fifo_queue_init(&common->waiting_cpu_only, run, view->job_max);
 }
 
-static const struct gavel_mechanism *mechanism_of(const struct gavel *gavel)
+static const struct gavel_mechanism *mechanism_of(const struct gavel_policy *gavel)
 {
     if (gavel->compat == COMPAT_RELEASED)
         return &gavel_mechanism_released;
@@ -399,7 +399,7 @@ static const struct gavel_mechanism *mechanism_of(const struct gavel *gavel)
     return &gavel_mechanism_rounds;
 }
 
-int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,
+int gavel_init(struct gavel_policy *gavel, const struct gavel_rule *rule,
                const struct view *view, uint64_t seed, struct arena *run,
                struct error *err)
 {
@@ -427,7 +427,7 @@ int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,
 
 void gavel_observe(void *self, const struct view *view, const struct event *event)
 {
-    struct gavel *gavel = self;
+    struct gavel_policy *gavel = self;
     struct gavel_common *common = gavel->common;
     cost_test_observe(&gavel->cost_test, view, event);
     if (event->kind == EVENT_NODE_DOWN || event->kind == EVENT_NODE_UP)
@@ -454,7 +454,7 @@ void gavel_observe(void *self, const struct view *view, const struct event *even
 int gavel_decide(void *self, const struct view *view, struct plan *plan,
                  struct arena *scratch, struct error *err)
 {
-    struct gavel *gavel = self;
+    struct gavel_policy *gavel = self;
     struct gavel_common *common = gavel->common;
     grant_cpu_only(common, plan);
     return common->mechanism->decide(common, view, plan, scratch, err);
@@ -469,7 +469,7 @@ void gavel_explain_rounds(const struct gavel_common *common, struct reasons *rea
 void gavel_explain(const void *self, const struct view *view, job_id job,
                    struct reasons *reasons)
 {
-    const struct gavel *gavel = self;
+    const struct gavel_policy *gavel = self;
     const struct gavel_common *common = gavel->common;
     if (view->jobs[job].gpus == 0) {
         fifo_queue_ahead(&common->waiting_cpu_only, view, job, reasons);
@@ -484,7 +484,7 @@ void gavel_explain(const void *self, const struct view *view, job_id job,
 
 void gavel_fini(void *self)
 {
-    struct gavel *gavel = self;
+    struct gavel_policy *gavel = self;
     if (gavel->common && gavel->common->mechanism && gavel->common->mechanism->fini)
         gavel->common->mechanism->fini(gavel->common);
 }

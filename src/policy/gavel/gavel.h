@@ -2,11 +2,11 @@
  * gavel.h - shares of time, carried out in rounds: what the gavel policies have in common.
  *
  * Such a policy answers one question, how much of which type each job is due; its file
- * has that and nothing else.  Its private state begins with a struct gavel, and its
+ * has that and nothing else.  Its private state begins with a struct gavel_policy, and its
  * table names gavel_observe and gavel_decide, which see to the rest: when to ask again,
  * who runs in the next round, and where.
  *
- *     struct gavel_las { struct gavel gavel; struct solver *solver; };
+ *     struct gavel_las { struct gavel_policy gavel; struct solver *solver; };
  *
  *     static int las_init(void *self, view, seed, run, err)
  *     {
@@ -113,7 +113,7 @@ enum gavel_known { KNOWN_TRUE, KNOWN_ESTIMATED };
 extern const char *const gavel_knowns[];
 
 /* What the private state of every such policy begins with. */
-struct gavel {
+struct gavel_policy {
     const struct gavel_rule *rule;
     struct gavel_common *common;
 
@@ -164,7 +164,7 @@ struct gavel {
             "whose rules the rounds follow", 0, 0, gavel_compats \
     }
 
-int gavel_init(struct gavel *gavel, const struct gavel_rule *rule,
+int gavel_init(struct gavel_policy *gavel, const struct gavel_rule *rule,
                const struct view *view, uint64_t seed, struct arena *run,
                struct error *err);
 void gavel_observe(void *self, const struct view *view, const struct event *event);

@@ -58,7 +58,7 @@ struct gavel_entry {
 };
 
 struct gavel_common {
-    struct gavel *gavel;
+    struct gavel_policy *gavel;
     void *self; /* the policy's */
 
     /* what there is; columns are types that the cluster has accelerators of */

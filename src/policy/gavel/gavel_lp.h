@@ -8,7 +8,7 @@ struct error;
 
 /* A policy with shares from a programme; its private state begins with this. */
 struct gavel_lp {
-    struct gavel gavel;
+    struct gavel_policy gavel;
     struct solver *solver; /* warm between calls */
 };
 
