@@ -403,7 +403,7 @@ static int recover_jobs(struct scheduler *scheduler, const uint64_t *foreign,
                                    .back = add_recovered,
                                    .gone = give_up,
                                    .context = scheduler };
-    int r = recover(&setup, err);
+    int r = recover_state(&setup, err);
     return r < 0 ? r : reattach_jobs(scheduler, err);
 }
 

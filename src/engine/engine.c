@@ -14,13 +14,13 @@
 #define ROUND_BYTES (256 * 1024)
 #define TIMED_EVERY 4 /* decisions: asking the clock takes longer than many of them */
 
-/* What a plan has in mind with a job; noted for all of its jobs, and wiped when done. */
+/* What a plan does with a job; by slot, for the jobs of the plan, and cleared after use. */
 struct planned_job {
-    uint32_t grant; /* 1 + the first change that gives it seats; 0: none */
-    bool goes_on;   /* elsewhere or with another size                    */
+    uint32_t grant; /* 1 + the first change that grants it seats; 0: none */
+    bool resumes;   /* it is revoked to run elsewhere or at another size */
 };
 
-/* A policy with its settings, in an arena of its own; the present one stays if it fails. */
+/* Set a policy up in an arena of its own; on failure the present one stays. */
 static int install_policy(struct engine *engine, const struct policy *policy,
                           const char *settings, struct error *err)
 {
@@ -114,11 +114,11 @@ void engine_add_observer(struct engine *engine, struct engine_observer observer)
     engine->observers[engine->observer_count++] = observer;
 }
 
-/* Something happened: know it, and let everybody know who wants to. */
+/* Apply an event to the state, then pass it to the policies and the observers. */
 static void apply_event(struct engine *engine, struct event *event)
 {
     if (!state_apply(&engine->state, event))
-        return; /* of an attempt that is over */
+        return; /* it belongs to an earlier attempt */
     engine->event_count++;
     const struct view *view = &engine->state.view;
     if (engine->policy->observe)
@@ -132,7 +132,7 @@ static void apply_event(struct engine *engine, struct event *event)
     }
 }
 
-/* Everybody who is there, in order of submission: a policy's queue is in that order. */
+/* All live jobs in order of submission, which is the order of a policy's queue. */
 static const struct sort_item *live_jobs(struct engine *engine)
 {
     const struct state *state = &engine->state;
@@ -148,7 +148,7 @@ static const struct sort_item *live_jobs(struct engine *engine)
     return items;
 }
 
-/* A policy learns who is there. */
+/* Report every live job to a newly installed policy. */
 static void adopt_jobs(struct engine *engine, bool to_policy, bool to_flow)
 {
     const struct view *view = &engine->state.view;
@@ -163,7 +163,7 @@ static void adopt_jobs(struct engine *engine, bool to_policy, bool to_flow)
         if (to_flow && engine->flow && engine->flow->observe)
             engine->flow->observe(engine->flow_self, view, &event);
     }
-    /* They decide at the next step, whatever happens. */
+    /* They decide at the next step, whatever its events. */
     if (to_policy)
         engine->wake_ns = view->now_ns;
     if (to_flow && engine->flow)
@@ -202,7 +202,7 @@ bool engine_replay(struct engine *engine, struct event *event)
     return state_apply(&engine->state, event);
 }
 
-/* One pass, so that asking about a job does not take another one. */
+/* One pass over the changes, so that a question about a job takes no other. */
 static void index_plan(struct engine *engine)
 {
     const struct plan *plan = engine->plan;
@@ -210,7 +210,7 @@ static void index_plan(struct engine *engine)
         const struct change *change = plan_change(plan, i);
         struct planned_job *planned = &engine->planned_jobs[change->job];
         if (change->kind == CHANGE_REVOKE)
-            planned->goes_on = change->rule == RULE_RESIZE && !change->undone;
+            planned->resumes = change->rule == RULE_RESIZE && !change->undone;
         else if (change->kind == CHANGE_GRANT && planned->grant == 0)
             planned->grant = (uint32_t)i + 1;
     }
@@ -224,8 +224,8 @@ static void clear_plan_index(struct engine *engine)
 }
 
 /*
- * A job that goes on with another size need not stop for it, unless it is to share there,
- * or waits for others who go on as well: they could wait for it in turn.
+ * A job that gets another size need not stop for it, unless it is to share GPUs there or
+ * has to wait for other jobs that change as well: those could wait for it in turn.
  */
 static bool can_resize(const struct engine *engine, const struct change *revoke)
 {
@@ -240,7 +240,7 @@ static bool can_resize(const struct engine *engine, const struct change *revoke)
     const struct pending_part *pending_shares = plan_pending(plan, grant);
     for (uint32_t p = 0; p < grant->pending_count; p++)
         if (pending_shares[p].victim != grant->job &&
-            engine->planned_jobs[pending_shares[p].victim].goes_on)
+            engine->planned_jobs[pending_shares[p].victim].resumes)
             return false;
     return true;
 }
@@ -281,11 +281,11 @@ static void order_drop(struct engine *engine, const struct change *change)
     apply_event(engine, &event);
 }
 
-/* Its owner wants it gone: whoever runs is told to leave at once. */
-static void order_leave(struct engine *engine, job_id job)
+/* A cancelled job that runs is stopped at once. */
+static void order_cancelled_stop(struct engine *engine, job_id job)
 {
     if (!job_can_be_stopped(&engine->state.jobs[job]))
-        return; /* it waited and is gone, or leaves already, or has not come yet */
+        return; /* it waited and is gone, is stopping already, or has not started */
     struct event event = { .at_ns = engine->state.view.now_ns,
                            .kind = EVENT_RECALLED,
                            .job = job,
@@ -295,7 +295,7 @@ static void order_leave(struct engine *engine, job_id job)
     apply_event(engine, &event);
 }
 
-/* The plan becomes orders, and orders are events: recalls first, they make the room. */
+/* Record the plan as events, stops first: they free the resources that grants need. */
 static void record_orders(struct engine *engine)
 {
     const struct plan *plan = engine->plan;
@@ -322,7 +322,7 @@ static void record_orders(struct engine *engine)
     }
 }
 
-static int commit(struct engine *engine, struct error *err)
+static int commit_observers(struct engine *engine, struct error *err)
 {
     int r = 0;
     for (uint32_t i = 0; i < engine->observer_count && r == 0; i++)
@@ -331,7 +331,7 @@ static int commit(struct engine *engine, struct error *err)
     return r;
 }
 
-/* Jobs that have to leave before this one can start, in the order they were revoked. */
+/* Jobs that must stop before this one can start, in the order they were revoked. */
 static uint32_t list_victims(const struct state *state, job_id id, struct arena *arena,
                              job_id **ret_after)
 {
@@ -340,7 +340,7 @@ static uint32_t list_victims(const struct state *state, job_id id, struct arena 
          p = state->pending_shares[p].next_of_successor)
         pending_shares++;
     job_id *after = arena_array(arena, job_id, pending_shares + 1);
-    uint32_t at = pending_shares; /* the newest promise is the first of its list */
+    uint32_t at = pending_shares; /* the newest is the first of its list */
     for (uint32_t p = state->jobs[id].pending_from; p != UINT32_MAX;
          p = state->pending_shares[p].next_of_successor)
         after[--at] = state->pending_shares[p].victim;
@@ -368,7 +368,7 @@ struct lease engine_lease(const struct engine *engine, job_id id, bool next,
     bool itself = false;
     for (uint32_t k = 0; k < after_count; k++)
         itself = itself || after[k] == id;
-    if (moves && !itself) /* it has to be out before it can be in */
+    if (moves && !itself) /* it must stop before it can start */
         after[after_count++] = id;
     struct lease lease = { .job = id,
                            .generation = job->generation,
@@ -387,18 +387,18 @@ struct lease engine_lease(const struct engine *engine, job_id id, bool next,
     return lease;
 }
 
-static int tell_seats(struct engine *engine, const struct change *change,
-                      struct error *err)
+static int start_or_resize(struct engine *engine, const struct change *change,
+                           struct error *err)
 {
     struct lease lease = engine_lease(engine, change->job, true, &engine->round);
-    lease.beside = change->beside; /* of a new pair only the second names the first */
+    lease.beside = change->beside; /* in a new pair only the second names the first */
     lease.together = change->together;
     if (job_runs(&engine->state.jobs[change->job]))
         return engine->executor->resize(engine->executor_self, &lease, err);
     return engine->executor->start(engine->executor_self, &lease, err);
 }
 
-/* Starts before stops: an executor that queues successors hands the seats over at once. */
+/* Starts before stops: an executor that queues successors hands the GPUs over at once. */
 static int carry_out(struct engine *engine, struct error *err)
 {
     const struct plan *plan = engine->plan;
@@ -408,7 +408,7 @@ static int carry_out(struct engine *engine, struct error *err)
         const struct change *change = plan_change(plan, i);
         int r = 0;
         if (change->kind == CHANGE_GRANT)
-            r = tell_seats(engine, change, err);
+            r = start_or_resize(engine, change, err);
         else if (change->kind == CHANGE_RENEW)
             r = executor->renew(engine->executor_self, change->job, change->steps_max,
                                 change->together, err);
@@ -429,7 +429,7 @@ static int carry_out(struct engine *engine, struct error *err)
     return 0;
 }
 
-/* The executor hears of those whose owner wants them gone and who are not gone yet. */
+/* Pass on to the executor the cancelled jobs that have not ended yet. */
 static int carry_cancels(struct engine *engine, const struct event *events,
                          uint32_t count, struct error *err)
 {
@@ -445,10 +445,9 @@ static int carry_cancels(struct engine *engine, const struct event *events,
 }
 
 /*
- * That a job is up, or has loaded, is what was ordered: it calls for no new decision, and
- * what it sends is for the flow policy to judge.  But
- * where a start takes time, somebody may have come meanwhile who could have its seats, and
- * only a job that runs can be told to leave.
+ * A job that has started or resumed does what was ordered: that needs no new decision, and
+ * its traffic concerns the flow policy only.  But where a start takes time, a job may have
+ * been submitted meanwhile that could preempt it, and only running jobs can be preempted.
  */
 static bool only_confirms(const struct engine *engine, const struct event *events,
                           uint32_t count)
@@ -461,8 +460,8 @@ static bool only_confirms(const struct engine *engine, const struct event *event
     return count > 0;
 }
 
-/* Nobody gives out levels any more: those who have one lose it. */
-static void flatten(struct engine *engine)
+/* The flow policy assigns no levels any more: every job gets level 0. */
+static void reset_levels(struct engine *engine)
 {
     const struct state *state = &engine->state;
     struct flow_plan *plan = engine->flow_plan;
@@ -472,18 +471,18 @@ static void flatten(struct engine *engine)
     engine->flatten = false;
 }
 
-/* Whose packets go first from now on: levels that change are events like any order. */
+/* Ask the flow policy; levels that change are events like any order. */
 static int ask_flow(struct engine *engine, struct error *err)
 {
     if (!engine->flow || (!engine->flow->decide && !engine->flatten)) {
-        engine->flow_wake_ns = INT64_MAX; /* it has nothing to be asked about */
+        engine->flow_wake_ns = INT64_MAX; /* it has nothing to decide */
         return 0;
     }
     const struct view *view = &engine->state.view;
     struct flow_plan *plan = engine->flow_plan;
     plan->change_count = 0;
     plan->wake_ns = INT64_MAX;
-    flatten(engine);
+    reset_levels(engine);
     int r = engine->flow->decide
                 ? engine->flow->decide(engine->flow_self, view, plan, engine->refusal)
                 : 0;
@@ -500,11 +499,11 @@ static int ask_flow(struct engine *engine, struct error *err)
         apply_event(engine, &event);
     }
     engine->level_count += plan->change_count;
-    return plan->change_count > 0 ? commit(engine, err) : 0;
+    return plan->change_count > 0 ? commit_observers(engine, err) : 0;
 }
 
-/* Ask the policy, and carry out what it wants. */
-static int decide(struct engine *engine, struct error *err)
+/* Ask the policy for a plan, and carry it out. */
+static int run_policy(struct engine *engine, struct error *err)
 {
     struct state *state = &engine->state;
     struct plan *plan = engine->plan;
@@ -524,10 +523,11 @@ static int decide(struct engine *engine, struct error *err)
 
     if (r < 0) {
         engine->refused_count++; /* the cluster keeps running what it runs */
-        r = commit(engine, err);
+        r = commit_observers(engine, err);
     } else {
         record_orders(engine);
-        r = commit(engine, err); /* nothing is launched before its order is durable */
+        r = commit_observers(engine,
+                             err); /* nothing is launched before its order is durable */
         if (r == 0)
             r = carry_out(engine, err);
     }
@@ -542,12 +542,12 @@ int engine_step(struct engine *engine, int64_t now_ns, struct event *events,
     for (uint32_t i = 0; i < count; i++) {
         apply_event(engine, &events[i]);
         if (events[i].kind == EVENT_CANCELLED)
-            order_leave(engine, events[i].job);
+            order_cancelled_stop(engine, events[i].job);
     }
     bool idle = count == 0 && engine->flow_wake_ns <= now_ns;
     int r = (idle || only_confirms(engine, events, count)) && engine->wake_ns > now_ns
-                ? commit(engine, err)
-                : decide(engine, err);
+                ? commit_observers(engine, err)
+                : run_policy(engine, err);
     if (r == 0)
         r = carry_cancels(engine, events, count, err);
     return r < 0 ? r : ask_flow(engine, err);

@@ -2,7 +2,7 @@
  * engine.h - events in, one decision, orders out.
  *
  * The simulator and the daemon both drive this and nothing else: they differ in where
- * events come from and who carries the orders out.
+ * events come from and in the executor that carries the orders out.
  */
 #pragma once
 
@@ -22,16 +22,16 @@ struct plan;
 struct policy;
 
 /*
- * Somebody who wants to know: metrics, the ledger, a trace, the store.  Told of every
- * event after it was applied, our own orders included.
+ * What sees every event after it was applied, our own orders included: metrics, the ledger,
+ * a trace, the store.
  */
 struct engine_observer {
     void (*event)(void *self, const struct view *view, const struct event *event);
 
-    /* Optional.  What was told so far must be durable when this returns. */
+    /* Optional.  All events so far must be durable when this returns. */
     int (*commit)(void *self, struct error *err);
     void *self;
-    uint32_t kinds; /* of events it is told, as bits; 0: all */
+    uint32_t kinds; /* of events it gets, as bits; 0: all */
 };
 
 #define OBSERVERS_MAX 8
@@ -40,10 +40,9 @@ struct engine {
     struct state state;
     struct plan *plan;
     struct arena round;    /* emptied after every step                          */
-    struct arena own;      /* of the policy in office                           */
+    struct arena own;      /* of the installed policy                           */
     struct arena flow_own; /* of the flow policy                                */
-    struct planned_job
-        *planned_jobs; /* by slot, while a plan becomes orders: what it says */
+    struct planned_job *planned_jobs; /* by slot, while a plan becomes orders */
 
     const struct policy *policy;
     void *policy_self;
@@ -60,14 +59,14 @@ struct engine {
     uint64_t decision_count;
     uint64_t refused_count; /* plans that were thrown away     */
     struct error *refusal;  /* why the last of them was        */
-    int64_t wake_ns;        /* when the policy wants to be asked; INT64_MAX: never */
-    int64_t decided_ns;     /* when it was asked last                             */
-    int64_t flow_wake_ns;   /* when the flow policy does                          */
-    bool flatten;           /* nobody gives out levels any more: all get the first */
-    uint64_t level_count;   /* levels that were changed                           */
+    int64_t wake_ns;        /* when the policy asked to be called; INT64_MAX: never */
+    int64_t decided_ns;     /* when it was called last                            */
+    int64_t flow_wake_ns;   /* the same for the flow policy                       */
+    bool flatten; /* set all levels to 0 at the next step: the flow policy has none */
+    uint64_t level_count; /* levels that were changed                           */
     uint64_t flow_refused_count; /* times the flow policy failed                  */
 
-    /* Set to have decisions timed; the engine itself never asks a clock. */
+    /* Set it to have decisions timed; the engine itself never reads a clock. */
     int64_t (*clock_ns)(void);
     struct histogram decide_ns;
 };
@@ -77,7 +76,7 @@ struct engine_setup {
     const struct throughput *rates;
     const struct policy *policy;
     const char *settings;           /* "name=value,…", or NULL */
-    const struct flow_policy *flow; /* whose packets go first, or NULL */
+    const struct flow_policy *flow; /* or NULL */
     const char *flow_settings;
     const struct executor *executor;
     void *executor_self;
@@ -92,37 +91,37 @@ void engine_release(struct engine *engine);
 void engine_add_observer(struct engine *engine, struct engine_observer observer);
 
 /*
- * Put another policy into office.  It is told of every live job (adopted) and decides at
- * the next step; no job is disturbed by the change itself.  If it cannot be set up, the
+ * Switch to another policy.  It gets every live job as an 'adopted' event and decides at
+ * the next step; no job is disturbed by the switch itself.  If it cannot be set up, the
  * present one stays.
  */
 int engine_set_policy(struct engine *engine, const struct policy *policy,
                       const char *settings, struct error *err);
 
 /*
- * The same for whose packets go first.  Levels stay until it has decided; under one that
- * gives out none all jobs get the first.
+ * Switch to another flow policy.  Levels stay until it has decided; with one that assigns
+ * none all jobs get level 0.
  */
 int engine_set_flow(struct engine *engine, const struct flow_policy *flow,
                     const char *settings, struct error *err);
 
 /*
- * Apply an event without deciding or telling anybody but the state: what a log says has
- * happened.  False if it makes no sense now.  Afterwards engine_adopt().
+ * Apply an event of the log to the state alone: no decision, no policy, no observers.  False
+ * if it does not apply.  Call engine_adopt() after the last.
  */
 bool engine_replay(struct engine *engine, struct event *event);
 
-/* After a replay: the policies learn who is there. */
+/* After a replay: report every live job to the policies. */
 void engine_adopt(struct engine *engine);
 
 /*
- * What an executor is told of a job's allocation: the one it holds, or the 'next' one, which
+ * What an executor gets to know of a job's allocation: the one it holds, or the 'next' one, which
  * it is to get when the jobs that hold it now have left.  Lists live in 'arena'.
  */
 struct lease engine_lease(const struct engine *engine, job_id job, bool next,
                           struct arena *arena);
 
-/* When somebody wants to be asked next; INT64_MAX: never. */
+/* When a policy asked to be called next; INT64_MAX: never. */
 static inline int64_t engine_wake_ns(const struct engine *engine)
 {
     return engine->wake_ns < engine->flow_wake_ns ? engine->wake_ns
@@ -131,9 +130,9 @@ static inline int64_t engine_wake_ns(const struct engine *engine)
 
 /*
  * Apply events, decide once, record the orders, make them durable, tell the executor;
- * then ask the flow policy, whose answer is events too.  One that is asked because of its
- * own wish, with nothing new, is asked alone.
- * Fails only if the store or the executor does; a policy that errs is set aside.
+ * then ask the flow policy, which answers in events too.  Without events, only the policy
+ * that asked to be called by now is asked.  Fails only if the store or the executor does: a
+ * plan that breaks the rules is dropped.
  */
 int engine_step(struct engine *engine, int64_t now_ns, struct event *events,
                 uint32_t count, struct error *err);

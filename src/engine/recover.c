@@ -27,7 +27,7 @@ struct recovery {
 
 /* --- reading ---------------------------------------------------------------------- */
 
-static struct kept_job *kept_add(struct recovery *rec)
+static struct kept_job *add_kept_job(struct recovery *rec)
 {
     if (rec->count == rec->room) {
         rec->room = grow_room(rec->room, rec->count + 1);
@@ -37,12 +37,12 @@ static struct kept_job *kept_add(struct recovery *rec)
     return &rec->jobs[rec->count];
 }
 
-static int read_all(struct recovery *rec, struct error *err)
+static int read_jobs(struct recovery *rec, struct error *err)
 {
     struct db_query *query = rows_select_live(store_reader(rec->setup->store));
     int r;
     while ((r = rows_read_live(query, rec->state->view.cluster, &rec->arena,
-                               kept_add(rec), err)) == 1)
+                               add_kept_job(rec), err)) == 1)
         rec->count++;
     db_finish(query);
     return r;
@@ -50,7 +50,7 @@ static int read_all(struct recovery *rec, struct error *err)
 
 /* --- bringing back ------------------------------------------------------------------- */
 
-static bool replay(struct recovery *rec, struct event event)
+static bool replay_event(struct recovery *rec, struct event event)
 {
     if (event.job != JOB_NONE) {
         event.generation = rec->state->jobs[event.job].generation;
@@ -59,7 +59,7 @@ static bool replay(struct recovery *rec, struct event event)
     return engine_replay(rec->setup->engine, &event);
 }
 
-static job_id submit(struct recovery *rec, const struct kept_job *kept)
+static job_id submit_job(struct recovery *rec, const struct kept_job *kept)
 {
     struct error err = { "" };
     struct job job;
@@ -82,15 +82,15 @@ static job_id submit(struct recovery *rec, const struct kept_job *kept)
     return event.job;
 }
 
-/* The slot of somebody who is in his seats, by public id. */
-static job_id seated(const struct recovery *rec, uint64_t id)
+/* The slot of a job that holds seats again, by public id; or JOB_NONE. */
+static job_id find_seated(const struct recovery *rec, uint64_t id)
 {
     job_id slot = id ? state_find(rec->state, id) : JOB_NONE;
     return slot != JOB_NONE && job_holds_seats(&rec->state->jobs[slot]) ? slot
                                                                         : JOB_NONE;
 }
 
-static const struct kept_job *kept_find(const struct recovery *rec, uint64_t id)
+static const struct kept_job *find_kept_job(const struct recovery *rec, uint64_t id)
 {
     uint32_t low = 0;
     uint32_t high = rec->count; /* they were read in the order of their ids */
@@ -104,39 +104,41 @@ static const struct kept_job *kept_find(const struct recovery *rec, uint64_t id)
     return low < rec->count && rec->jobs[low].job.id == id ? &rec->jobs[low] : NULL;
 }
 
-/* With whom it shares the seats it holds, if he is back: each says so of the other. */
-static job_id beside_now(const struct recovery *rec, const struct kept_job *kept)
+/* The job it shares GPUs with, if that one is restored; both records must name each other. */
+static job_id find_partner(const struct recovery *rec, const struct kept_job *kept)
 {
-    const struct kept_job *other = kept->beside ? kept_find(rec, kept->beside) : NULL;
-    return other && other->beside == kept->job.id ? seated(rec, kept->beside)
+    const struct kept_job *other =
+        kept->beside ? find_kept_job(rec, kept->beside) : NULL;
+    return other && other->beside == kept->job.id ? find_seated(rec, kept->beside)
                                                   : JOB_NONE;
 }
 
-/* It will share with somebody in the seats that he holds already. */
-static bool joins_seated(const struct recovery *rec, const struct kept_job *kept)
+/* It will share GPUs that its next partner holds already. */
+static bool joins_running_job(const struct recovery *rec, const struct kept_job *kept)
 {
     const struct kept_job *other =
-        kept->next_beside ? kept_find(rec, kept->next_beside) : NULL;
+        kept->next_beside ? find_kept_job(rec, kept->next_beside) : NULL;
     return other && other->next_beside != kept->job.id;
 }
 
 /*
- * With whom it will share where it goes: somebody who goes there as well, or who is there.
- * JOB_NONE if he is not back yet: then he will find us there.
+ * The job it will share its pending allocation with: one that moves there as well, or is
+ * there.  JOB_NONE if that one is not restored yet: it will then find this one.
  */
-static job_id beside_next(const struct recovery *rec, const struct kept_job *kept)
+static job_id find_next_partner(const struct recovery *rec, const struct kept_job *kept)
 {
     job_id slot =
         kept->next_beside ? state_find(rec->state, kept->next_beside) : JOB_NONE;
     if (slot == JOB_NONE)
         return JOB_NONE;
     const struct job *job = &rec->state->jobs[slot];
-    bool there = joins_seated(rec, kept) ? job->seats.count > 0 : job->next.count > 0;
+    bool there =
+        joins_running_job(rec, kept) ? job->seats.count > 0 : job->next.count > 0;
     return there ? slot : JOB_NONE;
 }
 
-/* Room that is free there, or promised, or shared: as allocation_reserve() will count it. */
-static bool there_is_room(const struct recovery *rec, const struct event *event)
+/* The event's seats are free, pending or shared: as allocation_reserve() will count them. */
+static bool has_room(const struct recovery *rec, const struct event *event)
 {
     const struct cluster *cluster = rec->state->view.cluster;
     for (uint32_t i = 0; i < event->seat_count; i++) {
@@ -161,8 +163,8 @@ static bool there_is_room(const struct recovery *rec, const struct event *event)
     return event->seat_count > 0;
 }
 
-/* Back into the seats it held. */
-static bool seat(struct recovery *rec, job_id id, const struct kept_job *kept)
+/* Give a job the seats it held. */
+static bool seat_job(struct recovery *rec, job_id id, const struct kept_job *kept)
 {
     struct event placed = { .at_ns = kept->job.since_ns,
                             .kind = EVENT_PLACED,
@@ -170,37 +172,37 @@ static bool seat(struct recovery *rec, job_id id, const struct kept_job *kept)
                             .seats = kept->seats,
                             .seat_count = kept->seat_count,
                             .steps_max = kept->job.steps_max,
-                            .beside = beside_now(rec, kept),
+                            .beside = find_partner(rec, kept),
                             .spread = kept->job.spread_now };
-    if (!there_is_room(rec, &placed))
+    if (!has_room(rec, &placed))
         return false;
-    replay(rec, placed);
-    replay(rec, (struct event){ .at_ns = kept->job.since_ns,
-                                .kind = EVENT_STARTED,
-                                .job = id,
-                                .loaded = kept->job.state != JOB_LOADING });
+    replay_event(rec, placed);
+    replay_event(rec, (struct event){ .at_ns = kept->job.since_ns,
+                                      .kind = EVENT_STARTED,
+                                      .job = id,
+                                      .loaded = kept->job.state != JOB_LOADING });
     if (kept->job.state == JOB_IDLE)
-        replay(rec, (struct event){ .at_ns = kept->job.since_ns,
-                                    .kind = EVENT_LEASE_DONE,
-                                    .job = id,
-                                    .steps = kept->job.steps });
+        replay_event(rec, (struct event){ .at_ns = kept->job.since_ns,
+                                          .kind = EVENT_LEASE_DONE,
+                                          .job = id,
+                                          .steps = kept->job.steps });
     if (kept->job.state == JOB_STOPPING)
-        replay(rec,
-               (struct event){ .at_ns = kept->job.recalled_ns,
-                               .kind = EVENT_RECALLED,
-                               .job = id,
-                               .rule = kept->job.leaving ? RULE_CANCEL : RULE_ORDER,
-                               .wait_saved_ns = -1,
-                               .beneficiary = JOB_NONE });
+        replay_event(
+            rec, (struct event){ .at_ns = kept->job.recalled_ns,
+                                 .kind = EVENT_RECALLED,
+                                 .job = id,
+                                 .rule = kept->job.leaving ? RULE_CANCEL : RULE_ORDER,
+                                 .wait_saved_ns = -1,
+                                 .beneficiary = JOB_NONE });
     return true;
 }
 
 /*
- * A promise counts while the one who made it is still where he made it.  One of nothing only
- * says that he has to leave first: others who share with him have promised the room.
+ * A pending share counts while its victim still holds what it is part of.  An empty one only
+ * says that the victim has to stop first: the room comes from a job that shares with it.
  */
-static bool is_open(const struct recovery *rec, job_id victim,
-                    const struct room_part *part)
+static bool is_still_pending(const struct recovery *rec, job_id victim,
+                             const struct room_part *part)
 {
     if (!part->gpus && !part->cpu_milli && !part->mem_mib)
         return true;
@@ -214,15 +216,16 @@ static bool is_open(const struct recovery *rec, job_id victim,
     return false;
 }
 
-/* The seats it was promised are promised again. */
-static bool pending_share(struct recovery *rec, job_id id, const struct kept_job *kept)
+/* Give a job its pending allocation again. */
+static bool place_pending(struct recovery *rec, job_id id, const struct kept_job *kept)
 {
     struct pending_part *pending_shares =
         arena_array(&rec->arena, struct pending_part, kept->pending_count + 1);
     uint32_t count = 0;
     for (uint32_t i = 0; i < kept->pending_count; i++) {
-        job_id victim = seated(rec, kept->pending_shares[i].victim);
-        if (victim != JOB_NONE && is_open(rec, victim, &kept->pending_shares[i].part))
+        job_id victim = find_seated(rec, kept->pending_shares[i].victim);
+        if (victim != JOB_NONE &&
+            is_still_pending(rec, victim, &kept->pending_shares[i].part))
             pending_shares[count++] =
                 (struct pending_part){ victim, kept->pending_shares[i].part };
     }
@@ -235,16 +238,17 @@ static bool pending_share(struct recovery *rec, job_id id, const struct kept_job
                            .pending_shares = pending_shares,
                            .pending_count = count,
                            .steps_max = kept->job.steps_max,
-                           .beside = beside_next(rec, kept),
+                           .beside = find_next_partner(rec, kept),
                            .spread = kept->job.spread_now };
-    if (!there_is_room(rec, &event))
+    if (!has_room(rec, &event))
         return false;
-    replay(rec, event);
+    replay_event(rec, event);
     return true;
 }
 
-/* Times and counts as they were, for whoever is where he was. */
-static void restore(struct recovery *rec, job_id id, const struct kept_job *kept)
+/* Times and counts as they were when the job was stored. */
+static void restore_history(struct recovery *rec, job_id id,
+                            const struct kept_job *kept)
 {
     double steps[LOSS_POINTS];
     double losses[LOSS_POINTS];
@@ -259,60 +263,60 @@ static void restore(struct recovery *rec, job_id id, const struct kept_job *kept
         losses[count - 1 - i] = loss;
     }
     struct restored history = { kept->served_ns, steps, losses, count };
-    replay(rec, (struct event){ .at_ns = rec->setup->now_ns,
-                                .kind = EVENT_RESTORED,
-                                .job = id,
-                                .spec = &kept->job,
-                                .history = &history });
+    replay_event(rec, (struct event){ .at_ns = rec->setup->now_ns,
+                                      .kind = EVENT_RESTORED,
+                                      .job = id,
+                                      .spec = &kept->job,
+                                      .history = &history });
 }
 
-/* Which nodes are down and which accelerators are others' is not of the past. */
-static void tell_nodes(struct recovery *rec)
+/* Which nodes are down and which GPUs others use is known now, not from the store. */
+static void replay_nodes(struct recovery *rec)
 {
     const struct recover_setup *setup = rec->setup;
     for (node_id n = 0; n < rec->state->view.cluster->node_count; n++) {
         if (setup->node_down && setup->node_down[n])
-            replay(rec, (struct event){ .at_ns = setup->now_ns,
-                                        .kind = EVENT_NODE_DOWN,
-                                        .job = JOB_NONE,
-                                        .node = n });
+            replay_event(rec, (struct event){ .at_ns = setup->now_ns,
+                                              .kind = EVENT_NODE_DOWN,
+                                              .job = JOB_NONE,
+                                              .node = n });
         if (setup->foreign && setup->foreign[n])
-            replay(rec, (struct event){ .at_ns = setup->now_ns,
-                                        .kind = EVENT_FOREIGN,
-                                        .job = JOB_NONE,
-                                        .node = n,
-                                        .gpus = setup->foreign[n] });
+            replay_event(rec, (struct event){ .at_ns = setup->now_ns,
+                                              .kind = EVENT_FOREIGN,
+                                              .job = JOB_NONE,
+                                              .node = n,
+                                              .gpus = setup->foreign[n] });
     }
 }
 
 /* --- all of it ------------------------------------------------------------------------ */
 
-static void bring_back(struct recovery *rec)
+static void restore_jobs(struct recovery *rec)
 {
     for (uint32_t i = 0; i < rec->count; i++)
-        rec->slots[i] = submit(rec, &rec->jobs[i]);
+        rec->slots[i] = submit_job(rec, &rec->jobs[i]);
     for (uint32_t i = 0; i < rec->count; i++)
         if (rec->slots[i] != JOB_NONE && rec->jobs[i].seat_count > 0)
-            seat(rec, rec->slots[i], &rec->jobs[i]);
-    /* Who comes beside somebody in his seats comes before that one is told to go. */
+            seat_job(rec, rec->slots[i], &rec->jobs[i]);
+    /* A job that joins a running one is placed before that one may get another allocation. */
     for (int staying = 1; staying >= 0; staying--)
         for (uint32_t i = 0; i < rec->count; i++)
             if (rec->slots[i] != JOB_NONE && rec->jobs[i].next_count > 0 &&
-                joins_seated(rec, &rec->jobs[i]) == staying)
-                pending_share(rec, rec->slots[i], &rec->jobs[i]);
+                joins_running_job(rec, &rec->jobs[i]) == staying)
+                place_pending(rec, rec->slots[i], &rec->jobs[i]);
     for (uint32_t i = 0; i < rec->count; i++) {
         if (rec->slots[i] == JOB_NONE)
             continue;
         if (rec->jobs[i].job.state == JOB_HELD)
-            replay(rec, (struct event){ .at_ns = rec->setup->now_ns,
-                                        .kind = EVENT_HELD,
-                                        .job = rec->slots[i] });
-        restore(rec, rec->slots[i], &rec->jobs[i]);
+            replay_event(rec, (struct event){ .at_ns = rec->setup->now_ns,
+                                              .kind = EVENT_HELD,
+                                              .job = rec->slots[i] });
+        restore_history(rec, rec->slots[i], &rec->jobs[i]);
         ledger_restore_job(rec->setup->ledger, &rec->state->view, rec->slots[i]);
     }
 }
 
-static int bring_ledger(struct recovery *rec, struct error *err)
+static int restore_ledger(struct recovery *rec, struct error *err)
 {
     struct db_query *query = rows_select_open(store_reader(rec->setup->store));
     struct ledger_entry entry;
@@ -329,17 +333,17 @@ static int bring_ledger(struct recovery *rec, struct error *err)
     return r;
 }
 
-int recover(const struct recover_setup *setup, struct error *err)
+int recover_state(const struct recover_setup *setup, struct error *err)
 {
     struct recovery rec = { .setup = setup, .state = &setup->engine->state };
     arena_init(&rec.arena, 0);
     rec.losses = rows_select_losses(store_reader(setup->store));
-    int r = read_all(&rec, err);
+    int r = read_jobs(&rec, err);
     if (r == 0)
-        bring_back(&rec);
+        restore_jobs(&rec);
     if (r == 0)
-        r = bring_ledger(&rec, err);
-    tell_nodes(&rec);
+        r = restore_ledger(&rec, err);
+    replay_nodes(&rec);
     setup->engine->state.view.now_ns = setup->now_ns;
     db_finish(rec.losses);
     free(rec.jobs);

@@ -1,10 +1,10 @@
 /*
- * recover.h - the state as it was at the last commit, and who has to be asked how he is.
+ * recover.h - restore the state of the last commit from the store.
  *
  * Live jobs are read from the store and brought back by events, in the order in which
  * they would have happened: submitted, placed, started, recalled.  What no event brings
- * back (times, counts, service received) comes last.  A job whose seats are no longer
- * there, because the machine has changed, goes back to the queue.
+ * back (times, counts, service received) comes last.  A job that held GPUs which
+ * no longer exist, because the machine has changed, goes back to the queue.
  */
 #pragma once
 
@@ -34,13 +34,13 @@ struct recover_setup {
     int (*spec)(void *context, const struct kept_job *kept, struct job *ret_job,
                 const void **ret_tag, struct error *err);
 
-    /* It has this slot; the rest of its state follows.  'kept' is valid for the call only. */
+    /* The job has this slot; the rest of its state follows.  'kept' is valid for the call only. */
     void (*back)(void *context, const struct kept_job *kept, const void *tag,
                  job_id job);
 
-    /* It is not: it can never run here any more, for this reason. */
+    /* The job is not restored: it can never run here any more, for this reason. */
     void (*gone)(void *context, const struct kept_job *kept, const char *why);
     void *context;
 };
 
-int recover(const struct recover_setup *setup, struct error *err);
+int recover_state(const struct recover_setup *setup, struct error *err);

@@ -34,20 +34,20 @@
 #include "workload/workload.h"
 
 #define JOBS_LIVE_MAX (1u << 22)
-#define IDLE_WAKES_MAX 100000 /* a policy that only wakes up, with nothing to come */
+#define IDLE_WAKES_MAX 100000 /* calls of a policy that only asks to be called again */
 #define PROGRESS_EVERY 4096
 #define REFUSED_MAX 1000          /* plans in a row: a policy that cannot go on */
 #define STEPS_AT_ONCE_MAX 1000000 /* a policy that swaps for ever in one instant */
 
 /*
- * Without end: so many jobs started and nodes failed since a job last ended, in a time in
- * which all that are there could have run so many times, one after the other, were each
- * the longest; or far more, in whatever time.
+ * A run makes no progress if STALL_TURNS jobs started or nodes failed since a job last ended,
+ * in a time in which all live jobs could have run STALL_TIMES times, one after the other, each
+ * as long as the longest; or after far more turns in any time.
  */
 #define STALL_TURNS 1000000
 #define STALL_TIMES 20
 #define STALL_TURNS_MAX 10000000
-#define STALL_TURNS_OF_ONE 10000 /* more for each job that is there */
+#define STALL_TURNS_OF_ONE 10000 /* more for each live job */
 
 struct sim {
     const struct sim_setup *setup;
@@ -67,7 +67,7 @@ struct sim {
     struct workload *workload;
     struct job_spec next; /* the next to arrive */
     bool more;
-    bool closed;       /* that there are no more has been said */
+    bool closed;       /* the 'closed' event has been added */
     uint64_t job_next; /* of setup->jobs */
     uint64_t id_next;
     struct rng cost_rng, estimate_rng;
@@ -85,7 +85,7 @@ struct sim {
     uint32_t coming;      /* jobs submitted and not yet applied */
 };
 
-/* The tag of a 'submitted' event: what the engine is not told of the job. */
+/* The tag of a 'submitted' event: what the engine must not know of the job. */
 struct sim_submission {
     struct sim_truth truth;
     const char *name; /* where jobs are logged, or NULL */
@@ -113,7 +113,7 @@ static double error_factor(struct rng *rng, double sigma)
 }
 
 /* Points are borrowed until the next job is read, and are needed until it is admitted. */
-static const float *points_kept(struct sim *sim, const struct learning *curve)
+static const float *copy_points(struct sim *sim, const struct learning *curve)
 {
     if (curve->point_count == 0)
         return NULL;
@@ -122,8 +122,8 @@ static const float *points_kept(struct sim *sim, const struct learning *curve)
     return points;
 }
 
-/* The next job arrives: what is so goes to the cluster, what is said to the engine. */
-static int arrive(struct sim *sim, struct error *err)
+/* Submit the next job: its true work goes to the cluster, what is declared to the engine. */
+static int submit_next(struct sim *sim, struct error *err)
 {
     struct job_spec spec = sim->next;
     struct sim_truth truth = { .steps = spec.steps,
@@ -134,7 +134,7 @@ static int arrive(struct sim *sim, struct error *err)
     if (spec.curve.family != LEARNING_NONE) {
         struct learning *curve = arena_new(&sim->instant, struct learning);
         *curve = spec.curve;
-        curve->points = points_kept(sim, &spec.curve);
+        curve->points = copy_points(sim, &spec.curve);
         truth.curve = curve;
     }
     if (!sim->setup->declare_curves)
@@ -174,7 +174,7 @@ static int arrive(struct sim *sim, struct error *err)
     return read_next(sim, err);
 }
 
-/* The workload is at its end: who schedules may want to know. */
+/* The workload is at its end: policies may want to know. */
 static void close_workload(struct sim *sim, int64_t now_ns)
 {
     struct event *event = outbox_add(&sim->outboxes[sim->reading]);
@@ -184,7 +184,7 @@ static void close_workload(struct sim *sim, int64_t now_ns)
     sim->closed = true;
 }
 
-/* Of a gang that is spread, on the slowest type that the job runs on at all. */
+/* Its rate when spread over nodes, on the slowest type that it runs on. */
 static double slowest_rate(const struct view *view, const struct job *job)
 {
     double slowest = job->rate_best_per_s;
@@ -199,7 +199,7 @@ static double slowest_rate(const struct view *view, const struct job *job)
 }
 
 /* An observer: tell the simulated cluster what is true of a job that was submitted. */
-static void admit(void *self, const struct view *view, const struct event *event)
+static void admit_job(void *self, const struct view *view, const struct event *event)
 {
     struct sim *sim = self;
     if (event->kind != EVENT_SUBMITTED)
@@ -216,7 +216,7 @@ static void admit(void *self, const struct view *view, const struct event *event
     sim_cluster_admit(&sim->cluster, event->job, truth);
 }
 
-/* A listener: what happens again and again where nothing gets done. */
+/* An observer: count starts and node failures, for check_ends(). */
 static void count_turn(void *self, const struct view *view, const struct event *event)
 {
     struct sim *sim = self;
@@ -225,8 +225,8 @@ static void count_turn(void *self, const struct view *view, const struct event *
 
 /* --- the loop ------------------------------------------------------------------- */
 
-/* Everything that has come in by now, in one step; then what that step brought about. */
-static int step(struct sim *sim, int64_t now_ns, struct error *err)
+/* All events so far in one step of the engine; then those that the step caused, and so on. */
+static int step_engine(struct sim *sim, int64_t now_ns, struct error *err)
 {
     uint32_t count = 0;
     do {
@@ -246,7 +246,7 @@ static int step(struct sim *sim, int64_t now_ns, struct error *err)
     return 0;
 }
 
-/* A policy whose plans are all thrown away will not bring the run to an end. */
+/* If all its plans are refused, a policy will not bring the run to an end. */
 static int check_refusals(struct sim *sim, struct error *err)
 {
     uint64_t refused = sim->engine.refused_count;
@@ -262,8 +262,8 @@ static int check_refusals(struct sim *sim, struct error *err)
 }
 
 /*
- * Where nodes fail faster than jobs load, or jobs are sent away before they get
- * anywhere, much happens and nothing comes of it.
+ * Where nodes fail faster than jobs resume, or jobs are preempted before they make progress,
+ * events go on for ever and no job ends.
  */
 static int check_ends(struct sim *sim, int64_t now_ns, struct error *err)
 {
@@ -289,7 +289,7 @@ static int check_ends(struct sim *sim, int64_t now_ns, struct error *err)
                                        : "the policy's settings");
 }
 
-static int64_t earliest(struct sim *sim)
+static int64_t find_next_time(struct sim *sim)
 {
     int64_t at_ns = engine_wake_ns(&sim->engine);
     if (sim->more && sim->next.submit_ns < at_ns)
@@ -325,22 +325,22 @@ static void show_progress(const struct sim *sim, uint64_t turn)
                              expected_jobs(sim));
 }
 
-static int loop(struct sim *sim, struct error *err)
+static int run_loop(struct sim *sim, struct error *err)
 {
     int64_t last_ns = 0;
     uint32_t idle_wakes = 0;
     for (uint64_t turn = 0; !is_over(sim); turn++) {
-        int64_t now_ns = earliest(sim);
+        int64_t now_ns = find_next_time(sim);
         assert(now_ns < INT64_MAX);
         if (now_ns < last_ns)
-            now_ns = last_ns; /* a wish for a time that has passed */
+            now_ns = last_ns; /* the policy asked for a time that has passed */
         last_ns = now_ns;
         sim_cluster_advance(&sim->cluster, now_ns);
         while (sim->more && sim->next.submit_ns <= now_ns) {
             if (sim->engine.state.live_count + sim->coming >= JOBS_LIVE_MAX)
                 return error_set(err, -ERANGE, "more than %u jobs are waiting at once",
                                  JOBS_LIVE_MAX);
-            int r = arrive(sim, err);
+            int r = submit_next(sim, err);
             if (r < 0)
                 return r;
         }
@@ -351,7 +351,7 @@ static int loop(struct sim *sim, struct error *err)
         idle_wakes = idle ? idle_wakes + 1 : 0;
         if (idle_wakes > IDLE_WAKES_MAX)
             break;
-        int r = step(sim, now_ns, err);
+        int r = step_engine(sim, now_ns, err);
         if (r == 0)
             r = check_refusals(sim, err);
         if (r == 0)
@@ -410,7 +410,7 @@ static int set_up(struct sim *sim, struct error *err)
     metrics_init(&sim->metrics, &sim->run, view, setup->window_from,
                  setup->window_to ? setup->window_to : UINT64_MAX);
     engine_add_observer(&sim->engine,
-                        (struct engine_observer){ .event = admit,
+                        (struct engine_observer){ .event = admit_job,
                                                   .self = sim,
                                                   .kinds = 1u << EVENT_SUBMITTED });
     engine_add_observer(&sim->engine,
@@ -452,7 +452,7 @@ static int set_up(struct sim *sim, struct error *err)
     return read_next(sim, err);
 }
 
-static void close_books(struct sim *sim, struct sim_result *result)
+static void fill_result(struct sim *sim, struct sim_result *result)
 {
     const struct sim_setup *setup = sim->setup;
     const struct view *view = &sim->engine.state.view;
@@ -506,7 +506,7 @@ int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
 
     int r = set_up(sim, err);
     if (r == 0)
-        r = loop(sim, err);
+        r = run_loop(sim, err);
     if (r == 0 && setup->window_to > 0 && sim->metrics.seen <= setup->window_from)
         r = error_set(err, -EINVAL,
                       "no job is in the window %llu:%llu, as there are only %llu",
@@ -514,7 +514,7 @@ int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
                       (unsigned long long)setup->window_to,
                       (unsigned long long)sim->metrics.seen);
     if (r == 0)
-        close_books(sim, ret_result);
+        fill_result(sim, ret_result);
     ret_result->cost.wall_s = (double)(clock_now_ns() - begin_ns) * 1e-9;
 
     if (sim->engine.policy)

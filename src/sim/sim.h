@@ -24,11 +24,11 @@ struct sim_setup {
     const char *flow;   /* the same of a flow policy, or NULL      */
     struct fluid_setup network;
     uint64_t seed;
-    uint64_t window_from, window_to; /* jobs whose figures count; to 0: all */
+    uint64_t window_from, window_to; /* jobs that the figures are of; to 0: all */
     struct sim_faults faults;
-    double cost_error;     /* sigma of the factor on believed pause and load */
-    double estimate_error; /* sigma of the factor on believed work           */
-    bool declare_curves;   /* jobs say beforehand how they will learn        */
+    double cost_error;     /* sigma of the factor on declared pause and load */
+    double estimate_error; /* sigma of the factor on declared work           */
+    bool declare_curves;   /* jobs declare their learning curves             */
     FILE *jobs_out;        /* a line per job, or NULL                        */
     FILE *ledger_out;      /* a line per preemption, or NULL                 */
     FILE *trace_out;       /* for Perfetto, or NULL                          */

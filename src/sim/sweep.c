@@ -10,7 +10,7 @@
 
 #define THREADS_MAX 256
 
-struct pool {
+struct sweep_pool {
     struct sweep_run *runs;
     uint32_t count;
     struct sort_item *order;
@@ -22,8 +22,8 @@ struct pool {
 };
 
 /* Where a run reports how far it is. */
-struct place {
-    struct pool *pool;
+struct sweep_slot {
+    struct sweep_pool *pool;
     uint32_t index;
 };
 
@@ -34,7 +34,7 @@ uint32_t sweep_threads(void)
     return count < 1 ? 1 : count > THREADS_MAX ? THREADS_MAX : (uint32_t)count;
 }
 
-static void show(struct pool *pool, uint32_t index, double share)
+static void show_progress(struct sweep_pool *pool, uint32_t index, double share)
 {
     if (!pool->progress)
         return;
@@ -49,14 +49,14 @@ static void show(struct pool *pool, uint32_t index, double share)
 
 static void run_progress(void *context, uint64_t done, uint64_t expected)
 {
-    const struct place *place = context;
+    const struct sweep_slot *place = context;
     if (expected > 0)
-        show(place->pool, place->index, (double)done / (double)expected);
+        show_progress(place->pool, place->index, (double)done / (double)expected);
 }
 
-static void *work(void *argument)
+static void *run_worker(void *argument)
 {
-    struct pool *pool = argument;
+    struct sweep_pool *pool = argument;
     for (;;) {
         pthread_mutex_lock(&pool->lock);
         uint32_t index =
@@ -65,44 +65,44 @@ static void *work(void *argument)
         if (index == UINT32_MAX)
             return NULL;
         struct sweep_run *run = &pool->runs[index];
-        struct place place = { pool, index };
+        struct sweep_slot place = { pool, index };
         run->setup.progress = run_progress;
         run->setup.context = &place;
         run->status = sim_run(&run->setup, &run->result, &run->err);
-        show(pool, index, 1);
+        show_progress(pool, index, 1);
     }
 }
 
 /* The longest first, so that all threads are done at about the same time. */
-static void put_in_order(struct pool *pool)
+static void order_runs(struct sweep_pool *pool)
 {
     for (uint32_t i = 0; i < pool->count; i++)
         pool->order[i] = (struct sort_item){ -pool->runs[i].effort, i };
     sort_items(pool->order, pool->order + pool->count, pool->count);
 }
 
-int sweep(struct sweep_run *runs, uint32_t count, uint32_t threads,
-          void (*progress)(void *context, double share), void *context,
-          struct error *err)
+int sweep_run_all(struct sweep_run *runs, uint32_t count, uint32_t threads,
+                  void (*progress)(void *context, double share), void *context,
+                  struct error *err)
 {
-    struct pool pool = { .runs = runs,
-                         .count = count,
-                         .lock = PTHREAD_MUTEX_INITIALIZER,
-                         .progress = progress,
-                         .context = context };
+    struct sweep_pool pool = { .runs = runs,
+                               .count = count,
+                               .lock = PTHREAD_MUTEX_INITIALIZER,
+                               .progress = progress,
+                               .context = context };
     pthread_t ids[THREADS_MAX];
     uint32_t started = 0;
     pool.shares = memory_checked(calloc(count + 1, sizeof *pool.shares));
     pool.order = memory_checked(calloc(2 * (size_t)count + 1, sizeof *pool.order));
-    put_in_order(&pool);
+    order_runs(&pool);
     if (threads > count)
         threads = count;
     if (threads > THREADS_MAX)
         threads = THREADS_MAX;
     for (; started + 1 < threads; started++)
-        if (pthread_create(&ids[started], NULL, work, &pool) != 0)
+        if (pthread_create(&ids[started], NULL, run_worker, &pool) != 0)
             break;
-    work(&pool); /* this thread is one of them */
+    run_worker(&pool); /* this thread is one of them */
     for (uint32_t i = 0; i < started; i++)
         pthread_join(ids[i], NULL);
     free(pool.shares);

@@ -22,6 +22,6 @@ uint32_t sweep_threads(void);
  * NULL) is called, one thread at a time, with a share between 0 and 1.  Returns the
  * first failure in order of 'runs', or 0.
  */
-int sweep(struct sweep_run *runs, uint32_t count, uint32_t threads,
-          void (*progress)(void *context, double share), void *context,
-          struct error *err);
+int sweep_run_all(struct sweep_run *runs, uint32_t count, uint32_t threads,
+                  void (*progress)(void *context, double share), void *context,
+                  struct error *err);

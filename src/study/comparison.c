@@ -43,7 +43,8 @@ int comparison_run(struct comparison *comparison, const struct sim_setup *like,
         setup->seed = comparison->first_seed + i % comparison->seed_count;
         setup->chart = like->chart && i % comparison->seed_count == 0;
     }
-    return sweep(comparison->runs, count, sweep_threads(), progress, context, err);
+    return sweep_run_all(comparison->runs, count, sweep_threads(), progress, context,
+                         err);
 }
 
 const char *comparison_name(const struct comparison *comparison, uint32_t policy)

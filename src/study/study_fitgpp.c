@@ -63,8 +63,8 @@ static int run_experiment(struct fitgpp_experiment *e, const struct reproduction
                                                .workload = workload,
                                                .policy = policies[i / e->seeds],
                                                .seed = 1 + i % e->seeds };
-    return sweep(e->runs, POLICY_COUNT * e->seeds, sweep_threads(), r->progress,
-                 r->context, err);
+    return sweep_run_all(e->runs, POLICY_COUNT * e->seeds, sweep_threads(), r->progress,
+                         r->context, err);
 }
 
 static void add_changes(struct reproduction *r, const struct fitgpp_experiment *e,

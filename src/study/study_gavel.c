@@ -58,8 +58,8 @@ static int run_points(struct gavel_study *study, struct error *err)
         if (point->by_job)
             setup->jobs_out = open_memstream(&study->texts[i], &study->text_sizes[i]);
     }
-    int status = sweep(study->runs, count, sweep_threads(), study->r->progress,
-                       study->r->context, err);
+    int status = sweep_run_all(study->runs, count, sweep_threads(), study->r->progress,
+                               study->r->context, err);
     for (uint32_t i = 0; i < count; i++)
         if (study->runs[i].setup.jobs_out)
             fclose(study->runs[i].setup.jobs_out);

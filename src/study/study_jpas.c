@@ -129,7 +129,7 @@ static int run_experiment(struct jpas_experiment *e, const struct reproduction *
             .seed = e->seed_first + i % e->seeds,
         };
     }
-    return sweep(e->runs, count, sweep_threads(), r->progress, r->context, err);
+    return sweep_run_all(e->runs, count, sweep_threads(), r->progress, r->context, err);
 }
 
 /* --- rows ------------------------------------------------------------------------------ */

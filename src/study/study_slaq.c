@@ -159,7 +159,7 @@ static int run_experiment(struct slaq_experiment *e, const struct reproduction *
                     .declare_curves = true, /* to policies that use them */
                     .seed = e->settings[w]->seed_first + s,
                 };
-    return sweep(e->runs, count, sweep_threads(), r->progress, r->context, err);
+    return sweep_run_all(e->runs, count, sweep_threads(), r->progress, r->context, err);
 }
 
 /* --- findings ------------------------------------------------------------------------- */

@@ -133,7 +133,7 @@ static int run_experiment(struct xion_experiment *e, const struct reproduction *
                                 .estimate_error = beliefs[at / e->cell_count].estimate,
                                 .seed = 1 + i % e->seeds };
     }
-    return sweep(e->runs, count, sweep_threads(), r->progress, r->context, err);
+    return sweep_run_all(e->runs, count, sweep_threads(), r->progress, r->context, err);
 }
 
 /* For each seed the mean change or ratio against srtf, over the cells of a cost factor. */

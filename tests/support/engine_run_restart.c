@@ -53,7 +53,7 @@ void engine_run_restart(struct engine_run *run, int64_t now_ns)
                                    .back = check_recovered,
                                    .gone = fail_lost_job,
                                    .context = run };
-    if (recover(&setup, &err) < 0)
+    if (recover_state(&setup, &err) < 0)
         fail_msg("%s", err.text);
     run->engine.state.view.closed = old->view.closed;
 

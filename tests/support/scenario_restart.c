@@ -272,7 +272,7 @@ static void recover_engine(struct scenario *s, struct engine *engine,
                                    .back = ignore_recovered,
                                    .gone = give_up_job,
                                    .context = s };
-    if (recover(&setup, &err) < 0)
+    if (recover_state(&setup, &err) < 0)
         scenario_broken("as it starts again: %s", err.text);
     engine->state.view.closed = known->view.closed;
     state_check(&engine->state);

@@ -175,7 +175,7 @@ static int start_again(const char *machine, uint32_t cpu_milli, uint32_t mem_mib
                                  .spec = spec_for,
                                  .back = back_for,
                                  .gone = gone_for };
-    return recover(&how, &err);
+    return recover_state(&how, &err);
 }
 
 static enum job_state state_of(uint64_t id)
