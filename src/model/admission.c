@@ -1,4 +1,4 @@
-/* admission.c - words to numbers, and "can this ever run". */
+/* admission.c - a job as the scheduler keeps it, and whether it can ever run. */
 #include "model/admission.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static uint32_t entity_number(struct admission *admission, const char *name)
 }
 
 /* Whether an empty node can hold so many of the gang, as placement counts it. */
-static bool holds(const struct node *node, const struct job *job, uint32_t gpus)
+static bool node_holds(const struct node *node, const struct job *job, uint32_t gpus)
 {
     struct room_part need = placement_need(job, gpus);
     return gpus <= node->gpu_count && need.cpu_milli <= node->cpu_milli &&
@@ -55,25 +55,26 @@ static bool holds(const struct node *node, const struct job *job, uint32_t gpus)
 static uint32_t most_on(const struct node *node, const struct job *job)
 {
     uint32_t gpus = node->gpu_count < job->gpus ? node->gpu_count : job->gpus;
-    while (gpus > 0 && !holds(node, job, gpus))
+    while (gpus > 0 && !node_holds(node, job, gpus))
         gpus--;
     return gpus;
 }
 
 /* A walk over the nodes that a job may use: by shapes, or one by one. */
-struct walk {
+struct admission_walk {
     const struct cluster *cluster;
     const struct node_set *set;
     uint32_t next;
     uint32_t count; /* nodes that are like this one */
 };
 
-static struct walk walk_for(const struct cluster *cluster, const struct job *job)
+static struct admission_walk walk_nodes(const struct cluster *cluster,
+                                        const struct job *job)
 {
-    return (struct walk){ .cluster = cluster, .set = job->set };
+    return (struct admission_walk){ .cluster = cluster, .set = job->set };
 }
 
-static const struct node *walk_next(struct walk *walk)
+static const struct node *next_node(struct admission_walk *walk)
 {
     if (!walk->set) {
         if (walk->next == walk->cluster->shape_count)
@@ -92,7 +93,7 @@ static bool holds_all(const struct node *node, const struct job *job, uint32_t t
                       uint32_t gpus)
 {
     bool allowed = node->type == TYPE_NONE ? gpus == 0 : types >> node->type & 1;
-    return allowed && holds(node, job, gpus);
+    return allowed && node_holds(node, job, gpus);
 }
 
 /* Some node does. */
@@ -105,8 +106,8 @@ static bool fits_on_one(const struct cluster *cluster, const struct job *job,
                 return true;
         return false;
     }
-    struct walk walk = walk_for(cluster, job);
-    for (const struct node *node; (node = walk_next(&walk));)
+    struct admission_walk walk = walk_nodes(cluster, job);
+    for (const struct node *node; (node = next_node(&walk));)
         if (holds_all(node, job, types, gpus))
             return true;
     return false;
@@ -116,10 +117,10 @@ static bool fits_on_one(const struct cluster *cluster, const struct job *job,
 static uint64_t nodes_for(const struct cluster *cluster, const struct job *job,
                           uint32_t type, uint32_t gpus)
 {
-    struct walk walk = walk_for(cluster, job);
+    struct admission_walk walk = walk_nodes(cluster, job);
     uint64_t count = 0;
-    for (const struct node *node; (node = walk_next(&walk));)
-        if (node->type == type && holds(node, job, gpus))
+    for (const struct node *node; (node = next_node(&walk));)
+        if (node->type == type && node_holds(node, job, gpus))
             count += walk.count;
     return count;
 }
@@ -134,9 +135,9 @@ static bool fits_must(const struct cluster *cluster, const struct job *job,
          n = bits_next(must, n + 1)) {
         if (cluster->nodes[n].type != type)
             return false;
-        if (holds(&cluster->nodes[n], job, large))
+        if (node_holds(&cluster->nodes[n], job, large))
             continue;
-        if (small_count-- == 0 || !holds(&cluster->nodes[n], job, small))
+        if (small_count-- == 0 || !node_holds(&cluster->nodes[n], job, small))
             return false;
     }
     return true;
@@ -152,7 +153,7 @@ static bool fits_type(const struct cluster *cluster, const struct job *job,
         return true;
     bool alone = job->nodes <= 1 && job->gpus <= node_max;
     if (!alone && node_max > 0 && job->nodes <= job->gpus) {
-        /* Full nodes and one for the rest; or as many as it says, as even as can be. */
+        /* Full nodes and one for the rest; or as many as it asks for, evenly filled. */
         uint32_t each = job->nodes ? job->gpus / job->nodes : node_max;
         uint32_t rest = job->nodes ? job->gpus % job->nodes : job->gpus % each;
         uint32_t large = each + (job->nodes && rest);
@@ -167,9 +168,9 @@ static bool fits_type(const struct cluster *cluster, const struct job *job,
     }
     if (!job->spread || job->nodes)
         return false;
-    struct walk walk = walk_for(cluster, job);
+    struct admission_walk walk = walk_nodes(cluster, job);
     uint64_t all = 0;
-    for (const struct node *node; (node = walk_next(&walk));)
+    for (const struct node *node; (node = next_node(&walk));)
         if (node->type == type)
             all += (uint64_t)walk.count * most_on(node, job);
     return all >= job->gpus;
@@ -258,8 +259,8 @@ static int type_of_must(const struct cluster *cluster, const struct bits *must,
 }
 
 /*
- * How many nodes it is to have, if it names some and does not say: as many as it names, or
- * as its gang needs.  One stays "as few as can be".
+ * How many nodes a job gets that names some but no number: as many as it names, or as its
+ * gang needs.  One stays "as few as possible".
  */
 static int count_nodes(const struct cluster *cluster, struct job *job,
                        const struct bits *must, struct error *err)
@@ -344,7 +345,7 @@ int admission_make_job(struct admission *admission, const struct job_spec *spec,
                        .sends_per_s = spec->may_send ? (double)NAN : 0,
                        .curve = spec->curve };
     if (job.curve.family == LEARNING_POINTS)
-        job.curve = (struct learning){ 0 }; /* nobody can say them beforehand */
+        job.curve = (struct learning){ 0 }; /* not known beforehand */
     if (spec->kind) {
         job.kind = throughput_find(admission->rates, spec->kind);
         if (job.kind == KIND_NONE)

@@ -1,4 +1,4 @@
-/* admission.h - from what is said of a job to what the scheduler keeps: words to numbers. */
+/* admission.h - check a submitted job and turn its description into what the scheduler keeps. */
 #pragma once
 
 #include "base/arena.h"

@@ -1,19 +1,19 @@
 /*
- * allocation.c - who holds what on which node: seats, promises, free room.
+ * allocation.c - which job holds what on which node: seats, pending shares, free resources.
  *
- * An accelerator is free when it stands in nobody's row of seats, neither one that is
- * held nor one that is promised: each is counted.  Two who share stand in it twice, and
- * so do one who leaves and the one who comes after.
+ * A GPU is free when it is in no job's row of seats, neither a held nor a pending one: each
+ * node counts the rows that a GPU is in.  Two jobs that share a GPU count twice, and so do
+ * a job that stops and its successor.
  *
- * CPU and memory are quantities, so they need a second account.  A promise is a part of a
- * leaving job's seat; it is not free while that job is there and not free when it has
- * gone, because then it belongs to the successor.  So when a job leaves, its seats less
- * its promises become free, and when a successor gives up before it starts, its seats
- * less the promises that are still open become free.
+ * CPU and memory are quantities, so they need a second account.  A pending share is part of
+ * the seat of a job that stops: it is not free while that job is there, and not free
+ * afterwards, because it then belongs to the successor.  So when a job stops, its seats less
+ * its pending shares become free, and when a successor is dropped before it starts, its
+ * seats less the shares that are still pending become free.
  *
- * Who shares with whom is noted in both: 'partner' where a job is, or where it is placed
- * and about to start; 'coming' who will be its partner when the present one has left; and
- * 'next_partner' who will be where it goes, of a job that moves.
+ * Both jobs of a pair name each other: 'partner' in the seats that a job holds, or is placed
+ * in; 'coming' is the partner to be when the present one has stopped; 'next_partner' is the
+ * partner where a job moves to.
  */
 #include "model/allocation.h"
 
@@ -67,8 +67,8 @@ static void set_room(struct state *state, node_id node, const struct room *room)
         free_index_put(&state->free, node, room);
 }
 
-/* One row of seats more stands on these accelerators. */
-static void hold(struct holds *holds, uint64_t gpus)
+/* Count one row more on these GPUs. */
+static void add_row(struct holds *holds, uint64_t gpus)
 {
     for (uint32_t i = 0; i < 3; i++) {
         uint64_t carry = holds->digit[i] & gpus;
@@ -78,8 +78,8 @@ static void hold(struct holds *holds, uint64_t gpus)
     assert(gpus == 0);
 }
 
-/* One row less. */
-static void let_go(struct holds *holds, uint64_t gpus)
+/* Count one row less. */
+static void remove_row(struct holds *holds, uint64_t gpus)
 {
     for (uint32_t i = 0; i < 3; i++) {
         uint64_t borrow = ~holds->digit[i] & gpus;
@@ -89,7 +89,7 @@ static void let_go(struct holds *holds, uint64_t gpus)
     assert(gpus == 0);
 }
 
-static uint64_t unheld(const struct state *state, node_id node)
+static uint64_t find_unheld(const struct state *state, node_id node)
 {
     const struct holds *holds = &state->holds[node];
     uint32_t count = state->view.cluster->nodes[node].gpu_count;
@@ -98,48 +98,48 @@ static uint64_t unheld(const struct state *state, node_id node)
            ~(holds->digit[0] | holds->digit[1] | holds->digit[2]);
 }
 
-/* A seat is taken: what 'part' says of CPU and memory comes from what is free. */
-static void take(struct state *state, const struct seat *seat,
-                 const struct room_part *part)
+/* Take a seat; the CPU and memory of 'part' come from what is free. */
+static void take_seat(struct state *state, const struct seat *seat,
+                      const struct room_part *part)
 {
     struct room room = state->free.rooms[part->node];
     assert((room.gpus & part->gpus) == part->gpus);
     assert(room.cpu_milli >= part->cpu_milli);
     assert(room.mem_mib >= part->mem_mib);
-    hold(&state->holds[part->node], seat->gpus);
-    room.gpus = unheld(state, part->node);
+    add_row(&state->holds[part->node], seat->gpus);
+    room.gpus = find_unheld(state, part->node);
     room.cpu_milli -= part->cpu_milli;
     room.mem_mib -= part->mem_mib;
     set_room(state, part->node, &room);
 }
 
-/* A seat is given up: so much CPU and memory become free, and what nobody else holds. */
-static void give(struct state *state, const struct seat *seat,
-                 const struct room_part *part)
+/* Give a seat up: the CPU and memory of 'part' become free, and GPUs in no other row. */
+static void give_seat(struct state *state, const struct seat *seat,
+                      const struct room_part *part)
 {
     struct room room = state->free.rooms[part->node];
-    let_go(&state->holds[part->node], seat->gpus);
-    room.gpus = unheld(state, part->node);
+    remove_row(&state->holds[part->node], seat->gpus);
+    room.gpus = find_unheld(state, part->node);
     room.cpu_milli += part->cpu_milli;
     room.mem_mib += part->mem_mib;
     set_room(state, part->node, &room);
 }
 
-/* Accelerators that others use are not free; nor do we take them from our jobs. */
+/* GPUs that others use are not free; jobs of ours that hold them keep them. */
 void allocation_set_foreign(struct state *state, node_id node, uint64_t gpus)
 {
     state->foreign[node] = gpus;
     struct room room = state->free.rooms[node];
-    room.gpus = unheld(state, node);
+    room.gpus = find_unheld(state, node);
     set_room(state, node, &room);
 }
 
-static struct room_part part_of(const struct seat *seat)
+static struct room_part part_of_seat(const struct seat *seat)
 {
     return (struct room_part){ seat->node, seat->cpu_milli, seat->mem_mib, seat->gpus };
 }
 
-static void part_less(struct room_part *part, const struct room_part *other)
+static void subtract_part(struct room_part *part, const struct room_part *other)
 {
     assert(part->cpu_milli >= other->cpu_milli);
     assert(part->mem_mib >= other->mem_mib);
@@ -148,8 +148,8 @@ static void part_less(struct room_part *part, const struct room_part *other)
     part->mem_mib -= other->mem_mib;
 }
 
-/* Somebody else's record changes by what happens to a job. */
-static void touch(struct state *state, job_id id)
+/* Note a job that an event of another job changes. */
+static void mark_touched(struct state *state, job_id id)
 {
     if (state->is_touched[id])
         return;
@@ -157,7 +157,7 @@ static void touch(struct state *state, job_id id)
     state->touched[state->touched_count++] = id;
 }
 
-/* --- promises ------------------------------------------------------------------ */
+/* --- pending shares ------------------------------------------------------------ */
 
 static void add_pending(struct state *state, job_id victim, job_id successor,
                         const struct room_part *part)
@@ -197,21 +197,21 @@ static void unlink_of_successor(struct state *state, uint32_t p)
 
 static void drop_pending(struct state *state, uint32_t p)
 {
-    touch(state, state->pending_shares[p].victim);
-    touch(state, state->pending_shares[p].successor);
+    mark_touched(state, state->pending_shares[p].victim);
+    mark_touched(state, state->pending_shares[p].successor);
     unlink_of_victim(state, p);
     unlink_of_successor(state, p);
     state->pending_shares[p].next_of_victim = state->pending_free;
     state->pending_free = p;
 }
 
-/* --- who shares with whom --------------------------------------------------------- */
+/* --- partners ------------------------------------------------------------------ */
 
-/* 'other' no longer shares with 'id', which leaves its seats, or was to share there. */
-static void part_now(struct state *state, job_id other, job_id id)
+/* 'other' no longer shares with 'id', which gives its seats up, or was to share there. */
+static void end_sharing(struct state *state, job_id other, job_id id)
 {
     struct job *job = &state->jobs[other];
-    touch(state, other);
+    mark_touched(state, other);
     if (job->partner == id) {
         job->partner = job->coming;
         job->coming = JOB_NONE;
@@ -221,47 +221,47 @@ static void part_now(struct state *state, job_id other, job_id id)
     }
 }
 
-/* 'other' is no longer to share with 'id', which does not come. */
-static void part_later(struct state *state, job_id other, job_id id)
+/* 'other' will not share with 'id', which drops its pending allocation. */
+static void cancel_sharing(struct state *state, job_id other, job_id id)
 {
     struct job *job = &state->jobs[other];
-    touch(state, other);
+    mark_touched(state, other);
     if (job->next_partner == id)
         job->next_partner = JOB_NONE;
     else if (job->coming == id)
         job->coming = JOB_NONE;
     else
-        part_now(state, other, id);
+        end_sharing(state, other, id);
 }
 
-/* A job leaves its seats; with whom it shares where it goes, if it goes, remains. */
+/* A job gives its seats up; its partner where it moves to, if it moves, remains. */
 static void leave_partner(struct state *state, job_id id)
 {
     struct job *job = &state->jobs[id];
     if (job->partner != JOB_NONE)
-        part_now(state, job->partner, id);
+        end_sharing(state, job->partner, id);
     if (job->coming != JOB_NONE)
-        part_now(state, job->coming, id);
+        end_sharing(state, job->coming, id);
     job->coming = JOB_NONE;
     job->partner = job->next_partner;
     job->next_partner = JOB_NONE;
 }
 
-/* A job does not come where it was to share. */
+/* A job drops a pending allocation that it was to share. */
 static void decline_partner(struct state *state, job_id id)
 {
     struct job *job = &state->jobs[id];
     job_id *other = job->state == JOB_PLACED ? &job->partner : &job->next_partner;
     if (*other != JOB_NONE)
-        part_later(state, *other, id);
+        cancel_sharing(state, *other, id);
     *other = JOB_NONE;
 }
 
 /* 'id' will share with 'other'. */
-static void note_partner(struct state *state, job_id id, job_id other)
+static void set_partner(struct state *state, job_id id, job_id other)
 {
     struct job *job = &state->jobs[id];
-    touch(state, id);
+    mark_touched(state, id);
     bool moves = job->next.count > 0 && job->seats.count > 0;
     job_id *place = moves                      ? &job->next_partner
                     : job->partner == JOB_NONE ? &job->partner
@@ -272,18 +272,18 @@ static void note_partner(struct state *state, job_id id, job_id other)
 
 /* --- seats --------------------------------------------------------------------- */
 
-/* Less what the job promises there, a seat it leaves becomes free. */
+/* A seat becomes free, less the shares of it that are pending for other jobs. */
 void allocation_release(struct state *state, job_id id)
 {
     struct job *job = &state->jobs[id];
     for (uint32_t i = 0; i < job->seats.count; i++) {
         const struct seat *seat = &state->seats[job->seats.first + i];
-        struct room_part part = part_of(seat);
+        struct room_part part = part_of_seat(seat);
         for (uint32_t p = job->pending_to; p != NONE;
              p = state->pending_shares[p].next_of_victim)
             if (state->pending_shares[p].part.node == part.node)
-                part_less(&part, &state->pending_shares[p].part);
-        give(state, seat, &part);
+                subtract_part(&part, &state->pending_shares[p].part);
+        give_seat(state, seat, &part);
     }
     while (job->pending_to != NONE)
         drop_pending(state, job->pending_to);
@@ -291,18 +291,17 @@ void allocation_release(struct state *state, job_id id)
     leave_partner(state, id);
 }
 
-/* Give up seats it was promised and has not taken. */
 void allocation_drop_pending(struct state *state, job_id id)
 {
     struct job *job = &state->jobs[id];
     for (uint32_t i = 0; i < job->next.count; i++) {
         const struct seat *seat = &state->seats[job->next.first + i];
-        struct room_part part = part_of(seat);
+        struct room_part part = part_of_seat(seat);
         for (uint32_t p = job->pending_from; p != NONE;
              p = state->pending_shares[p].next_of_successor)
             if (state->pending_shares[p].part.node == part.node)
-                part_less(&part, &state->pending_shares[p].part);
-        give(state, seat, &part);
+                subtract_part(&part, &state->pending_shares[p].part);
+        give_seat(state, seat, &part);
     }
     while (job->pending_from != NONE)
         drop_pending(state, job->pending_from);
@@ -326,21 +325,20 @@ uint64_t allocation_vacated_gpus(const struct state *state, const struct event *
     return gpus;
 }
 
-/* Take what is free of 'seats' and note what is promised. */
 void allocation_reserve(struct state *state, const struct event *event)
 {
     struct job *job = &state->jobs[event->job];
     assert(job->next.count == 0);
     for (uint32_t i = 0; i < event->seat_count; i++) {
-        struct room_part part = part_of(&event->seats[i]);
+        struct room_part part = part_of_seat(&event->seats[i]);
         if (event->beside != JOB_NONE)
-            part.gpus = 0; /* they are the other's as well */
+            part.gpus = 0; /* the partner has taken them */
         for (uint32_t p = 0; p < event->pending_count; p++)
             if (event->pending_shares[p].part.node == part.node)
-                part_less(&part, &event->pending_shares[p].part);
+                subtract_part(&part, &event->pending_shares[p].part);
         if (part.gpus & ~state->free.rooms[part.node].gpus)
             part.gpus &= ~allocation_vacated_gpus(state, event, part.node);
-        take(state, &event->seats[i], &part);
+        take_seat(state, &event->seats[i], &part);
     }
     for (uint32_t p = 0; p < event->pending_count; p++) {
         assert(job_holds_seats(&state->jobs[event->pending_shares[p].victim]));
@@ -349,12 +347,11 @@ void allocation_reserve(struct state *state, const struct event *event)
     }
     job->next = row_new(state, event->seats, event->seat_count);
     if (event->beside != JOB_NONE) {
-        note_partner(state, event->job, event->beside);
-        note_partner(state, event->beside, event->job);
+        set_partner(state, event->job, event->beside);
+        set_partner(state, event->beside, event->job);
     }
 }
 
-/* What it holds, counted from its seats. */
 void allocation_count_seats(struct state *state, struct job *job,
                             const struct seat_row *row)
 {

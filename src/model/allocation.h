@@ -1,27 +1,27 @@
-/* allocation.h - who holds what on which node: seats, promises, free room.  For state.c. */
+/* allocation.h - which job holds what on which node.  For state.c and recovery. */
 #pragma once
 
 #include "model/state.h"
 
-/* Take what is free of the event's seats for its job and note what is promised. */
+/* Take what is free of the event's seats, and note which shares of them are pending. */
 void allocation_reserve(struct state *state, const struct event *event);
 
 /*
- * Accelerators of a node that will be left to the event's job by those who promise it room:
- * theirs, and those of whoever shared with them and has left already.
+ * GPUs of a node that the event's job gets when its victims stop: theirs, and those that
+ * their former partners shared.
  */
 uint64_t allocation_vacated_gpus(const struct state *state, const struct event *event,
                                  node_id node);
 
-/* A job leaves its seats: less what it promises there, they become free. */
+/* Free a job's seats, less the shares that are pending for other jobs. */
 void allocation_release(struct state *state, job_id job);
 
-/* A job gives up seats it was promised and has not taken. */
+/* Drop the pending allocation of a job that has not started. */
 void allocation_drop_pending(struct state *state, job_id job);
 
 /* Note in the job how many accelerators a row of seats has, and of which type. */
 void allocation_count_seats(struct state *state, struct job *job,
                             const struct seat_row *row);
 
-/* Which of a node's accelerators are in use by others: they are not free. */
+/* Set which of a node's GPUs others use: they are not free. */
 void allocation_set_foreign(struct state *state, node_id node, uint64_t gpus);

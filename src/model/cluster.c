@@ -20,7 +20,7 @@
 #define SHORT_PARTS_MAX 64
 
 /* Nodes that are alike. */
-struct batch {
+struct node_group {
     uint32_t count;
     const char *type;
     uint32_t gpus;
@@ -35,7 +35,7 @@ struct batch {
 struct cluster_preset {
     const char *name;
     const char *brief;
-    struct batch batches[4]; /* ended by a count of 0 */
+    struct node_group batches[4]; /* ended by a count of 0 */
     bool first_fit;
 };
 
@@ -101,7 +101,7 @@ void cluster_add(struct cluster *cluster, const struct node *node)
     cluster->node_count++;
 }
 
-static bool alike(const struct node *a, const struct node *b)
+static bool are_alike(const struct node *a, const struct node *b)
 {
     return a->type == b->type && a->gpu_count == b->gpu_count &&
            a->cpu_milli == b->cpu_milli && a->mem_mib == b->mem_mib;
@@ -123,7 +123,7 @@ void cluster_end(struct cluster *cluster, struct arena *arena)
                 type->node_gpus_max = node->gpu_count;
         }
         uint32_t s = cluster->shape_count; /* neighbours are mostly alike: look back */
-        while (s > 0 && !alike(&cluster->shapes[s - 1].node, node))
+        while (s > 0 && !are_alike(&cluster->shapes[s - 1].node, node))
             s--;
         if (s > 0) {
             cluster->shapes[s - 1].count++;
@@ -141,7 +141,8 @@ void cluster_end(struct cluster *cluster, struct arena *arena)
 }
 
 static int add_batch(struct cluster *cluster, struct arena *arena,
-                     const struct batch *batch, uint32_t first_rack, struct error *err)
+                     const struct node_group *batch, uint32_t first_rack,
+                     struct error *err)
 {
     uint32_t type = cluster_type(cluster, arena, batch->type);
     if (type == TYPES_MAX)
@@ -168,8 +169,9 @@ static int add_batch(struct cluster *cluster, struct arena *arena,
     return 0;
 }
 
-static int build(struct cluster *cluster, struct arena *arena, const char *name,
-                 const struct batch *batches, uint32_t batch_count, struct error *err)
+static int build_cluster(struct cluster *cluster, struct arena *arena, const char *name,
+                         const struct node_group *batches, uint32_t batch_count,
+                         struct error *err)
 {
     uint64_t nodes = 0;
     for (uint32_t i = 0; i < batch_count; i++)
@@ -202,8 +204,8 @@ static const char *read_count(const char *text, uint64_t *ret_count)
 }
 
 /* "TYPE:GPUS" or "NODESxTYPE:GPUS"; 'type' is a buffer of 32 bytes. */
-static int read_part(const char *part, size_t bytes, struct batch *batch, char *type,
-                     struct error *err)
+static int read_part(const char *part, size_t bytes, struct node_group *batch,
+                     char *type, struct error *err)
 {
     const char *end = part + bytes;
     uint64_t nodes = 0;
@@ -233,16 +235,16 @@ static int read_part(const char *part, size_t bytes, struct batch *batch, char *
             (int)(bytes < 60 ? bytes : 60), part, (unsigned long long)count, NODES_MAX);
     memcpy(type, name, name_bytes);
     type[name_bytes] = '\0';
-    *batch = (struct batch){ .count = (uint32_t)count,
-                             .type = type,
-                             .gpus = counted ? (uint32_t)gpus : 1 };
+    *batch = (struct node_group){ .count = (uint32_t)count,
+                                  .type = type,
+                                  .gpus = counted ? (uint32_t)gpus : 1 };
     return 0;
 }
 
 static int read_short_hand(struct cluster *cluster, struct arena *arena,
                            const char *text, struct error *err)
 {
-    struct batch batches[SHORT_PARTS_MAX] = { { 0 } };
+    struct node_group batches[SHORT_PARTS_MAX] = { { 0 } };
     char types[SHORT_PARTS_MAX][32];
     uint32_t count = 0;
     for (const char *part = text;;) {
@@ -258,7 +260,7 @@ static int read_short_hand(struct cluster *cluster, struct arena *arena,
             break;
         part += bytes + 1;
     }
-    return build(cluster, arena, text, batches, count, err);
+    return build_cluster(cluster, arena, text, batches, count, err);
 }
 
 static int no_cluster(const char *text, struct error *err)
@@ -281,7 +283,7 @@ int cluster_load(struct cluster *cluster, struct arena *arena, const char *text,
             uint32_t count = 0;
             while (count < 4 && p->batches[count].count > 0)
                 count++;
-            int r = build(cluster, arena, p->name, p->batches, count, err);
+            int r = build_cluster(cluster, arena, p->name, p->batches, count, err);
             cluster->first_fit = p->first_fit;
             return r;
         }

@@ -15,7 +15,7 @@ enum event_kind {
     EVENT_CANCELLED, /* its owner wants it gone                                */
     EVENT_HELD,
     EVENT_RELEASED,
-    EVENT_CHANGED, /* 'spec': its owner says something else of a held job      */
+    EVENT_CHANGED, /* 'spec': changed settings of a held job                   */
 
     /* from an executor; of the attempt that the event names */
     EVENT_STARTED,    /* all ranks are up; 'loaded' if it makes steps already  */
@@ -33,8 +33,8 @@ enum event_kind {
     EVENT_FOREIGN, /* 'gpus' of 'node' are in use by others; replaces what was so */
 
     /* from the engine: orders */
-    EVENT_PLACED,   /* 'seats' are its own as soon as the promises are kept  */
-    EVENT_RECALLED, /* told to leave, by 'rule' for 'beneficiary'               */
+    EVENT_PLACED,   /* 'seats' are its own once its victims have stopped     */
+    EVENT_RECALLED, /* told to stop, by 'rule' for 'beneficiary'                */
     EVENT_RESIZING, /* 'seats' are to replace those it holds                 */
     EVENT_RENEWED,  /* goes on in the same seats with a new lease            */
     EVENT_LEVELLED, /* its packets have 'level' from now on, on all its hosts */
@@ -49,10 +49,10 @@ enum event_kind {
     EVENT_KIND_COUNT
 };
 
-/* By which rule somebody is told to leave. */
+/* Why a running job is told to stop. */
 enum rule {
     RULE_NONE,
-    RULE_ORDER,  /* somebody ahead in the policy's order needs the seats */
+    RULE_ORDER,  /* a job ahead in the policy's order needs its GPUs     */
     RULE_TRIAL,  /* a trial job must start                               */
     RULE_ROUND,  /* the round is over                                    */
     RULE_RESIZE, /* it goes on with another size or elsewhere            */
@@ -82,7 +82,7 @@ struct event {
     int64_t at_ns;
     enum event_kind kind;
     job_id job;
-    uint32_t generation; /* of the slot; 0: whoever is in it */
+    uint32_t generation; /* of the slot; 0: any */
     uint32_t attempt;
     bool loaded;
     bool clean;    /* STOPPED: saved its state before it left                    */
@@ -91,10 +91,10 @@ struct event {
     enum rule rule;
     int exit_code; /* FINISHED, FAILED, STOPPED: its own; 128 + n: ended by signal n */
     const char
-        *why; /* FAILED, LOST, CANCELLED: in a few words, borrowed; or NULL      */
+        *why; /* FAILED, LOST, CANCELLED: the reason, borrowed; or NULL          */
     union {
         struct {                            /* SUBMITTED, REJECTED, CHANGED, RESTORED */
-            const struct job *spec;         /* numbers, not words          */
+            const struct job *spec;         /* as admission made it        */
             const struct restored *history; /* RESTORED: and what came before */
             const void *tag; /* SUBMITTED: the submitter's own, for its observers */
         };
@@ -112,12 +112,12 @@ struct event {
             double steps_reached; /* had been made when it left: more than kept  */
             double rate_per_s;    /* 0: not known                                */
             double loss;          /* NAN: none                                   */
-            double steps_total;   /* PROGRESS: says how many in all; 0: does not */
+            double steps_total;   /* PROGRESS: steps in all; 0: not reported     */
         };
         struct { /* RECALLED */
             int64_t grace_ns;
             int64_t
-                wait_saved_ns; /* expected, for 'beneficiary'; -1: nothing was said */
+                wait_saved_ns; /* expected, for 'beneficiary'; -1: unknown          */
             job_id beneficiary;
         };
         struct { /* NODE_DOWN, NODE_UP, FOREIGN */
@@ -148,7 +148,6 @@ struct view;
 bool event_makes_waiting(const struct event *event, const struct view *view);
 bool event_ends_waiting(const struct event *event, const struct view *view);
 
-/* The same for jobs that may be told to leave: in their seats, and not about to go on with
- * another size. */
+/* The same for preemptible jobs: they hold seats and are not about to change their size. */
 bool event_makes_running(const struct event *event, const struct view *view);
 bool event_ends_running(const struct event *event, const struct view *view);

@@ -21,7 +21,7 @@ struct event_record {
     uint64_t seq;         /* number in the log; 0: not logged                      */
     uint64_t job;         /* public id; 0: the event is not about a job            */
     uint64_t beneficiary; /* RECALLED: public id; 0: none                          */
-    enum job_class class; /* of the job; the log does not say                      */
+    enum job_class class; /* of the job; not in the log                            */
     bool is_seated;       /* the job holds GPUs after the event                    */
     bool is_placed;       /* the job has a pending allocation after the event      */
     struct event event;   /* 'attempt' is the job's                                */

@@ -25,7 +25,7 @@ static uint32_t count_of(const struct room *room)
     return bits_count(room->gpus);
 }
 
-static void shelve(struct free_index *free, node_id node)
+static void add_to_shelf(struct free_index *free, node_id node)
 {
     struct free_shelf *shelf = &free->shelves[free->cluster->nodes[node].type];
     uint32_t count = count_of(&free->rooms[node]);
@@ -36,7 +36,7 @@ static void shelve(struct free_index *free, node_id node)
     free->gpu_count += count;
 }
 
-static void unshelve(struct free_index *free, node_id node)
+static void remove_from_shelf(struct free_index *free, node_id node)
 {
     struct free_shelf *shelf = &free->shelves[free->cluster->nodes[node].type];
     uint32_t count = count_of(&free->rooms[node]);
@@ -55,17 +55,17 @@ void free_index_put(struct free_index *free, node_id node, const struct room *ro
         return;
     }
     if (free->listed[node])
-        unshelve(free, node);
+        remove_from_shelf(free, node);
     *now = *room;
     free->listed[node] = true;
-    shelve(free, node);
+    add_to_shelf(free, node);
 }
 
 void free_index_drop(struct free_index *free, node_id node)
 {
     if (!free->listed[node])
         return;
-    unshelve(free, node);
+    remove_from_shelf(free, node);
     free->listed[node] = false;
 }
 

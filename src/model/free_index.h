@@ -1,4 +1,4 @@
-/* free_index.h - what is free where: the index placement asks. */
+/* free_index.h - nodes by what is free on them: what placement searches. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,9 +24,8 @@ struct free_shelf {
 };
 
 /*
- * Nodes stand on shelves: one per type and number of free accelerators.  The tightest
- * node for a gang is the first on the lowest shelf that holds enough, and "nothing is
- * free" is one word.
+ * Nodes are grouped by type and number of free GPUs, on "shelves".  The tightest node for a
+ * gang is the first on the lowest shelf with enough, and "nothing is free" is one test.
  */
 struct free_index {
     const struct cluster *cluster;

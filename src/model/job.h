@@ -19,19 +19,19 @@ typedef uint32_t node_id;
 #define TYPES_MAX 16 /* accelerator types in a cluster */
 
 enum job_class {
-    CLASS_BE, /* best effort: may be asked to yield                    */
-    CLASS_TE, /* trial and error: somebody is waiting for it to start  */
+    CLASS_BE, /* best effort: may be preempted for trial jobs          */
+    CLASS_TE, /* trial and error: its user waits for it to start       */
 };
 
 enum job_state {
     JOB_FREE,     /* the slot is empty                                            */
-    JOB_HELD,     /* waits for its owner                                          */
+    JOB_HELD,     /* waits for its owner to release it                            */
     JOB_WAITING,  /* waits for seats                                              */
-    JOB_PLACED,   /* seats are promised; somebody is still leaving, or it starts  */
+    JOB_PLACED,   /* has a pending allocation: victims are stopping, or it starts */
     JOB_LOADING,  /* in its seats, not yet making steps                           */
     JOB_RUNNING,  /* making steps                                                 */
     JOB_IDLE,     /* its lease is done; keeps its seats until the next decision   */
-    JOB_STOPPING, /* recalled; keeps its seats until it has left                  */
+    JOB_STOPPING, /* told to stop; keeps its seats until it has                   */
 };
 
 /* How the workers of a distributed job agree on a step. */
@@ -45,9 +45,9 @@ extern const char *const job_classes[];
 extern const char *const job_syncs[];
 
 /*
- * What is said of a job when it is submitted, in words; what a workload yields, a user
- * writes and a trace holds.  In a simulation it is also the truth, known to the
- * simulated executor only: policies see it with the errors asked for.
+ * The description of a job as it is submitted: what a workload yields, a user writes and a
+ * trace holds.  In a simulation it is also the truth, known to the simulated executor only:
+ * policies see it with the errors asked for.
  */
 struct job_spec {
     uint64_t id;      /* public, never used again; 0: give it the next one      */
@@ -68,10 +68,10 @@ struct job_spec {
     uint32_t cpu_milli;          /* of the whole gang, shared out by GPUs           */
     uint32_t mem_mib;            /* of the whole gang                               */
     double steps;                /* work; 0: unknown                                */
-    int64_t grace_ns;            /* time it may take to leave                       */
-    int64_t pause_ns;            /* time it takes to save its state                 */
-    int64_t load_ns;             /* time from its start to its first step           */
-    int64_t ckpt_ns;             /* saves by itself so often; 0: never              */
+    int64_t grace_ns;            /* grace period: time to save before it is killed  */
+    int64_t pause_ns;            /* time it takes to checkpoint                     */
+    int64_t load_ns;             /* time to resume: from its start to its first step */
+    int64_t ckpt_ns;             /* checkpoints by itself so often; 0: never        */
     double weight;               /* share relative to others; 0: as 1               */
     int64_t deadline_ns;         /* absolute; 0: none                               */
     double step_s;               /* a step alone, for jobs without a kind; 0: 1 s   */
@@ -81,11 +81,11 @@ struct job_spec {
     double overlap;              /* share of computing beside communication         */
     bool may_send;               /* nothing is known of its traffic before it runs  */
     struct learning curve;       /* how its loss goes down; LEARNING_NONE: silent   */
-    bool stays;                  /* once it runs nobody may take its place          */
+    bool stays;                  /* never preempted once it runs                    */
     bool fails;                  /* ends in failure when its work is done           */
 };
 
-/* One node's part of a gang. */
+/* A job's share of one node; all its seats are its allocation. */
 struct seat {
     node_id node;
     uint32_t cpu_milli;
@@ -111,7 +111,7 @@ struct seat_row {
  */
 struct job {
     uint64_t id;
-    uint32_t generation; /* of the slot: tells this job from an earlier one in it */
+    uint32_t generation; /* of the slot: distinguishes jobs that used it */
     uint32_t attempt;    /* starts so far, less one; of the seats it holds         */
     enum job_state state;
     enum job_class class;
@@ -125,21 +125,21 @@ struct job {
     uint32_t entity;      /* 0: none */
     bool stays;           /* once it runs, until it ends */
     bool spread;
-    bool spread_now;    /* in more nodes than needed               */
-    bool leaving;       /* its owner wants it gone; ends once it has left its seats */
-    uint32_t type_best; /* the type it runs fastest on, at the size it asks for */
+    bool spread_now;        /* in more nodes than needed               */
+    bool leaving;           /* cancelled; ends once it has stopped */
+    uint32_t type_best;     /* the type it runs fastest on, at the size it asks for */
     double rate_best_per_s; /* its steps per second there                           */
 
     /* seats */
     struct seat_row seats; /* held now                                       */
-    struct seat_row next;  /* promised, while it leaves or before it starts  */
+    struct seat_row next;  /* pending: while it stops or before it starts    */
     uint32_t gpus_now;     /* size of 'seats', or of 'next' while PLACED     */
     uint32_t type_now;
-    job_id partner;        /* shares its accelerators, or JOB_NONE           */
-    job_id coming;         /* will share them when its partner has left      */
-    job_id next_partner;   /* will share those it moves to                   */
-    uint32_t pending_from; /* first promise others made to this job          */
-    uint32_t pending_to;   /* first promise this job makes by leaving        */
+    job_id partner;        /* shares its GPUs, or JOB_NONE                   */
+    job_id coming;         /* will share them when its partner has stopped   */
+    job_id next_partner;   /* will share the GPUs it moves to                */
+    uint32_t pending_from; /* first share of others that is pending for it   */
+    uint32_t pending_to;   /* first share of its own pending for another job */
 
     /* work */
     double steps_total; /* 0: unknown                                     */
@@ -156,9 +156,9 @@ struct job {
     int64_t first_start_ns; /* -1: not yet                                 */
     int64_t waited_ns;      /* without seats, before 'since_ns'               */
     int64_t served_ns;      /* GPU-time in seats, before 'since_ns'           */
-    int64_t recalled_ns;    /* when it was told to leave                      */
+    int64_t recalled_ns;    /* when it was told to stop                       */
 
-    /* costs, as believed */
+    /* costs, as declared or measured */
     int64_t grace_ns, pause_ns, load_ns, ckpt_ns;
     uint32_t preemptions;
     uint32_t failures;
@@ -173,12 +173,11 @@ struct job {
     enum sync sync;
     double overlap;
     double
-        sends_per_s;   /* bytes that its hosts count; NAN: nobody has counted yet     */
+        sends_per_s;   /* bytes that its hosts count; NAN: not counted yet            */
     double sent_bytes; /* counted so far                                              */
     uint32_t level;    /* of its packets: 0 goes first */
 
-    struct learning
-        curve; /* how it says its loss will go; LEARNING_NONE: does not say */
+    struct learning curve; /* declared; LEARNING_NONE: none */
 };
 
 static inline bool job_is_elastic(const struct job *job)
@@ -186,25 +185,25 @@ static inline bool job_is_elastic(const struct job *job)
     return job->gpus_min < job->gpus_max;
 }
 
-/* In its seats: they are taken, whether it makes steps or not. */
+/* It holds its seats, whether it makes steps or not. */
 static inline bool job_holds_seats(const struct job *job)
 {
     return job->state >= JOB_LOADING;
 }
 
-/* In its seats and not told to leave. */
+/* It holds its seats and was not told to stop. */
 static inline bool job_runs(const struct job *job)
 {
     return job->state >= JOB_LOADING && job->state <= JOB_IDLE;
 }
 
-/* What can be told to leave: one that runs and is not about to go on elsewhere. */
+/* It runs and is not about to move or change its size. */
 static inline bool job_can_be_stopped(const struct job *job)
 {
     return job_runs(job) && job->next.count == 0;
 }
 
-/* What a policy may tell so. */
+/* A policy may stop it. */
 static inline bool job_is_preemptible(const struct job *job)
 {
     return job_can_be_stopped(job) && !job->stays;

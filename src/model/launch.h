@@ -1,15 +1,15 @@
 /*
- * launch.h - what it takes to run a job: the part that no policy looks at.
+ * launch.h - what it takes to run a job: the part that no policy needs.
  *
  * Policies see what a job needs (job.h); executors that start real processes see this
- * as well.  Texts are borrowed from whoever made it.
+ * as well.  Texts are borrowed.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How a job leaves that wants to be put back: it has saved what it had. */
+/* Exit status of a job that has checkpointed and wants to be queued again. */
 #define LAUNCH_SAVED 85
 #define LAUNCH_SAVED_TOO 99 /* as other systems spell it */
 
@@ -27,7 +27,7 @@ struct launch {
     const char *pattern;  /* of progress in its output: a regular expression; or NULL */
     const char *progress; /* a file of lines "STEP LOSS" that it writes; or NULL */
     int signal;           /* that asks it to stop; 0: SIGTERM                  */
-    const char *signal_to; /* "batch", "steps" or "all" of a Slurm job; NULL: nobody  */
+    const char *signal_to; /* "batch", "steps" or "all" of a Slurm job; NULL: none    */
     int64_t limit_ns;      /* longest run of an attempt; 0: none                */
     bool limit_warns;      /* the signal comes before the limit as well         */
     int64_t warn_ns;       /* so long before it                                 */
@@ -37,6 +37,6 @@ struct launch {
     uint32_t array_index;
     bool has_steps;       /* its progress is in its own steps, not in seconds  */
     int64_t submitted_ns; /* to Slurm, by its clock; 0: not, or not known       */
-    uint32_t uid, gid;    /* whose it is                                       */
+    uint32_t uid, gid;    /* of its owner                                      */
     bool te;              /* of the trial class                                */
 };

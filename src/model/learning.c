@@ -195,7 +195,7 @@ const char *learning_text(const struct learning *learning,
 }
 
 /* From 1 at step 0 to 0 in the limit. */
-static double shape(const struct learning *l, double k)
+static double curve_shape(const struct learning *l, double k)
 {
     switch (l->family) {
     case LEARNING_EXP:
@@ -236,7 +236,7 @@ static double shape_step(const struct learning *l, double at)
 /* What of the shape is left at kmax, and is not counted. */
 static double rest_of(const struct learning *l)
 {
-    return l->kmax > 0 ? shape(l, l->kmax) : 0;
+    return l->kmax > 0 ? curve_shape(l, l->kmax) : 0;
 }
 
 static double points_loss(const struct learning *l, double steps)
@@ -255,7 +255,7 @@ double learning_loss(const struct learning *l, double steps)
     if (l->family == LEARNING_POINTS)
         return points_loss(l, steps);
     double rest = rest_of(l);
-    double share = (shape(l, steps) - rest) / (1 - rest);
+    double share = (curve_shape(l, steps) - rest) / (1 - rest);
     if (l->kmax > 0 && steps >= l->kmax)
         share = 0;
     double value = l->last + (l->first - l->last) * share;

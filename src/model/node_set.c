@@ -88,8 +88,8 @@ static void set_all(struct bits *bits)
 }
 
 /* Put all nodes of a list into a set, or take them out. */
-static int apply(const struct node_sets *sets, const char *list, struct bits *bits,
-                 bool in, struct error *err)
+static int apply_list(const struct node_sets *sets, const char *list, struct bits *bits,
+                      bool in, struct error *err)
 {
     size_t bytes;
     if (strlen(list) > NODE_WORDS_MAX)
@@ -114,7 +114,7 @@ int node_sets_named(struct node_sets *sets, const char *nodelist,
     learn_names(sets);
     clear_all(&sets->named);
     *ret_nodes = &sets->named;
-    return nodelist ? apply(sets, nodelist, &sets->named, true, err) : 0;
+    return nodelist ? apply_list(sets, nodelist, &sets->named, true, err) : 0;
 }
 
 /* --- sets --------------------------------------------------------------------------- */
@@ -153,20 +153,20 @@ static void count_gpus(const struct node_sets *sets, struct node_set *set)
     }
 }
 
-static int fill(const struct node_sets *sets, struct node_set *set,
-                const char *const words[WORDS_COUNT], struct error *err)
+static int fill_set(const struct node_sets *sets, struct node_set *set,
+                    const char *const words[WORDS_COUNT], struct error *err)
 {
     int r = 0;
     clear_all(&set->allowed);
     clear_all(&set->must);
     if (words[WORDS_WITHIN])
-        r = apply(sets, words[WORDS_WITHIN], &set->allowed, true, err);
+        r = apply_list(sets, words[WORDS_WITHIN], &set->allowed, true, err);
     else
         set_all(&set->allowed);
     if (r == 0 && words[WORDS_EXCLUDE])
-        r = apply(sets, words[WORDS_EXCLUDE], &set->allowed, false, err);
+        r = apply_list(sets, words[WORDS_EXCLUDE], &set->allowed, false, err);
     if (r == 0 && words[WORDS_NODELIST])
-        r = apply(sets, words[WORDS_NODELIST], &set->must, true, err);
+        r = apply_list(sets, words[WORDS_NODELIST], &set->must, true, err);
     if (r == 0)
         r = settle_must(sets, set, err);
     if (r == 0 && set->allowed.count == 0)
@@ -185,8 +185,8 @@ static uint64_t hash_words(const char *const words[WORDS_COUNT], bool exact)
     return hash;
 }
 
-static bool says(const struct node_set *set, const char *const words[WORDS_COUNT],
-                 bool exact)
+static bool has_words(const struct node_set *set, const char *const words[WORDS_COUNT],
+                      bool exact)
 {
     for (uint32_t w = 0; w < WORDS_COUNT; w++)
         if (!set->words[w] != !words[w] ||
@@ -195,7 +195,7 @@ static bool says(const struct node_set *set, const char *const words[WORDS_COUNT
     return set->exact == exact;
 }
 
-/* A place that nobody needs, or NULL. */
+/* A set that no job uses, or NULL. */
 static struct node_set *find_place(struct node_sets *sets)
 {
     if (sets->count < NODE_SETS_MAX) {
@@ -241,7 +241,7 @@ int node_sets_take(struct node_sets *sets, const char *const words[WORDS_COUNT],
     uint64_t hash = hash_words(words, exact);
     uint32_t at = map_find(&sets->found, hash);
     learn_names(sets);
-    if (at != MAP_NONE && says(sets->sets[at], words, exact)) {
+    if (at != MAP_NONE && has_words(sets->sets[at], words, exact)) {
         sets->sets[at]->job_count++;
         *ret_set = sets->sets[at];
         return 0;
@@ -256,7 +256,7 @@ int node_sets_take(struct node_sets *sets, const char *const words[WORDS_COUNT],
     sets->spare = set;
     forget_words(sets, set);
     set->exact = exact;
-    int r = fill(sets, set, words, err);
+    int r = fill_set(sets, set, words, err);
     if (r < 0)
         return r;
     sets->spare = NULL;
@@ -291,7 +291,7 @@ bool node_set_keeps(const struct node_set *set, const struct seat *seats,
     return must == set->must.count;
 }
 
-/* A list as it was said, with blanks after commas; the end of a long one is left out. */
+/* A list as submitted, with blanks after commas; the end of a long one is left out. */
 static void show_list(const char *list, char *text, size_t size)
 {
     size_t used = 0;

@@ -1,15 +1,15 @@
 /*
  * node_set.h - jobs that may run on some nodes only.
  *
- * Most jobs may run anywhere, and cost nothing here: their set is NULL.  The others say
- * it in words, names with commas or bars between them:
+ * Most jobs may run anywhere, and cost nothing here: their set is NULL.  The others give
+ * lists of names, with commas or bars between them:
  *
  *     nodelist   these are among its nodes; if it wants no more than these, exactly these
  *     exclude    never these
  *     within     none but these: what a feature comes down to
  *
- * Jobs that say the same share one set, so that "do these two fit alike" is one number.
- * A set is given up when no job holds it and its place is wanted for another.
+ * Jobs with equal lists share one set, so that "do these two fit alike" compares one number.
+ * A set is reused when no job holds it and its slot is needed.
  */
 #pragma once
 
@@ -37,10 +37,10 @@ struct node_set {
     uint32_t place;      /* below NODE_SETS_MAX; used again                         */
     uint32_t gpu_count[TYPES_MAX];     /* on the allowed nodes, by type             */
     uint32_t node_gpus_max[TYPES_MAX]; /* on the largest of them                    */
-    char *words[WORDS_COUNT];          /* as they were said; or NULL                */
+    char *words[WORDS_COUNT];          /* as submitted; or NULL                     */
     bool exact;                        /* none are allowed but those that must be   */
-    uint32_t job_count;                /* who hold it                               */
-    uint64_t hash;                     /* of the words                              */
+    uint32_t job_count;                /* that hold it                              */
+    uint64_t hash;                     /* of the lists                              */
 };
 
 struct node_sets {
@@ -50,7 +50,7 @@ struct node_sets {
     uint32_t count;                       /* places used so far                   */
     uint32_t number_last;
     struct node_set *spare; /* taken, but what was to be in it made no sense      */
-    struct map found;       /* hash of the words to a place                       */
+    struct map found;       /* hash of the lists to a set                         */
     struct map names;       /* hash of a name to its node                         */
     bool names_known;
     struct bits named; /* by the list that was looked at last                     */
@@ -67,8 +67,8 @@ int node_sets_named(struct node_sets *sets, const char *nodelist,
                     const struct bits **ret_nodes, struct error *err);
 
 /*
- * The set for these words, held by one job more from now on.  'exact': of the nodes allowed
- * only those of the nodelist.  -ERANGE if a name is unknown or ruled out by the other words,
+ * The set for these lists, held by one job more from now on.  'exact': of the nodes allowed
+ * only those of the nodelist.  -ERANGE if a name is unknown or excluded by the other lists,
  * no node is left or there are too many sets.
  */
 int node_sets_take(struct node_sets *sets, const char *const words[WORDS_COUNT],
@@ -87,7 +87,7 @@ static inline bool node_set_has(const struct node_set *set, node_id node)
     return !set || bits_test(&set->allowed, node);
 }
 
-/* What jobs with equal demands are told apart by; 0: any node will do. */
+/* A number that differs between sets; 0: any node will do. */
 static inline uint32_t node_set_number(const struct node_set *set)
 {
     return set ? set->number : 0;
@@ -100,7 +100,7 @@ static inline uint32_t node_set_gpus_max(const struct node_set *set,
     return set ? set->node_gpus_max[type] : cluster->types[type].node_gpus_max;
 }
 
-/* Some seat is on a node that may be used: who leaves it makes room there. */
+/* Some seat is on a node of the set: stopping its job makes room there. */
 bool node_set_touches(const struct node_set *set, const struct seat *seats,
                       uint32_t count);
 
@@ -108,8 +108,8 @@ bool node_set_touches(const struct node_set *set, const struct seat *seats,
 bool node_set_keeps(const struct node_set *set, const struct seat *seats,
                     uint32_t count);
 
-/* "only nodes n2, n3 will do (-w)": what was said, as far as there is room for it. */
+/* "only nodes n2, n3 will do (-w)", cut where the buffer ends. */
 const char *node_set_text(const struct node_set *set, char *text, size_t size);
 
-/* "-w": by which words. */
+/* "-w": the flags that were used. */
 const char *node_set_flags(const struct node_set *set, char *text, size_t size);

@@ -5,7 +5,7 @@
 
 #include "model/event.h"
 
-/* A row that grows; emptied by whoever feeds the engine. */
+/* An array that grows; the caller of engine_step() empties it. */
 struct outbox {
     struct event *events;
     uint32_t count;

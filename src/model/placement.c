@@ -32,8 +32,8 @@ static const struct bits *allowed_for(const struct placement_request *want)
 }
 
 /* How many of the gang a node can hold. */
-static uint32_t usable(const struct job *job, const struct room *room,
-                       uint32_t gpus_max)
+static uint32_t count_usable(const struct job *job, const struct room *room,
+                             uint32_t gpus_max)
 {
     uint32_t gpus = bits_count(room->gpus);
     if (gpus > gpus_max)
@@ -46,27 +46,27 @@ static uint32_t usable(const struct job *job, const struct room *room,
     return gpus;
 }
 
-static bool is_chosen(const struct placement_search *place, uint32_t first,
+static bool is_chosen(const struct placement_search *search, uint32_t first,
                       node_id node)
 {
-    for (uint32_t i = first; i < place->seat_count; i++)
-        if (place->seats[i].node == node)
+    for (uint32_t i = first; i < search->seat_count; i++)
+        if (search->seats[i].node == node)
             return true;
     return false;
 }
 
-static void choose(struct placement_search *place, const struct job *job, node_id node,
-                   uint32_t gpus)
+static void add_node(struct placement_search *search, const struct job *job,
+                     node_id node, uint32_t gpus)
 {
     struct room_part need = placement_need(job, gpus);
-    assert(place->seat_count < place->seat_max);
-    place->seats[place->seat_count++] = (struct seat){ .node = node,
-                                                       .cpu_milli = need.cpu_milli,
-                                                       .mem_mib = need.mem_mib,
-                                                       .reserved = gpus };
+    assert(search->seat_count < search->seat_max);
+    search->seats[search->seat_count++] = (struct seat){ .node = node,
+                                                         .cpu_milli = need.cpu_milli,
+                                                         .mem_mib = need.mem_mib,
+                                                         .reserved = gpus };
 }
 
-static bool choose_tightest(struct placement_search *place,
+static bool choose_tightest(struct placement_search *search,
                             const struct free_index *index,
                             const struct placement_request *want, uint32_t type,
                             uint32_t gpus, const struct bits *avoid)
@@ -76,12 +76,12 @@ static bool choose_tightest(struct placement_search *place,
                                        avoid, allowed_for(want));
     if (node == NODE_NONE)
         return false;
-    choose(place, want->job, node, gpus);
+    add_node(search, want->job, node, gpus);
     return true;
 }
 
 /* The tightest node that is not chosen yet; few are, so it is looked for from the top. */
-static bool choose_another(struct placement_search *place,
+static bool choose_another(struct placement_search *search,
                            const struct free_index *index,
                            const struct placement_request *want, uint32_t type,
                            uint32_t gpus, uint32_t first)
@@ -95,8 +95,8 @@ static bool choose_another(struct placement_search *place,
         uint32_t count = bits_count(room->gpus);
         if (count < gpus)
             break;
-        if (count < best_count && usable(want->job, room, gpus) == gpus &&
-            !is_chosen(place, first, node) &&
+        if (count < best_count && count_usable(want->job, room, gpus) == gpus &&
+            !is_chosen(search, first, node) &&
             !(want->avoid && bits_test(want->avoid, node))) {
             best = node;
             best_count = count;
@@ -104,12 +104,12 @@ static bool choose_another(struct placement_search *place,
     }
     if (best == NODE_NONE)
         return false;
-    choose(place, want->job, best, gpus);
+    add_node(search, want->job, best, gpus);
     return true;
 }
 
 /* Add nodes of an index, most free first, that hold at least 'gpus_min' of the gang. */
-static uint32_t choose_many(struct placement_search *place,
+static uint32_t choose_many(struct placement_search *search,
                             const struct free_index *index,
                             const struct placement_request *want, uint32_t type,
                             uint32_t gpus_min, uint32_t gpus_max, uint32_t left,
@@ -124,10 +124,10 @@ static uint32_t choose_many(struct placement_search *place,
         if (want->avoid && bits_test(want->avoid, node))
             continue;
         uint32_t most = left < gpus_max ? left : gpus_max;
-        uint32_t gpus = usable(want->job, &index->rooms[node], most);
-        if (gpus < gpus_min || gpus == 0 || is_chosen(place, first, node))
+        uint32_t gpus = count_usable(want->job, &index->rooms[node], most);
+        if (gpus < gpus_min || gpus == 0 || is_chosen(search, first, node))
             continue;
-        choose(place, want->job, node, gpus);
+        add_node(search, want->job, node, gpus);
         left -= gpus;
     }
     return left;
@@ -139,7 +139,7 @@ struct parts {
     uint32_t small, small_count;
 };
 
-/* As many nodes as it says, as even as can be; or full nodes and one for the rest. */
+/* As many nodes as it asks for, evenly filled; or full nodes and one for the rest. */
 static struct parts parts_of(const struct placement_request *want, uint32_t node_max)
 {
     uint32_t each = want->nodes ? want->gpus / want->nodes : node_max;
@@ -153,63 +153,63 @@ static struct parts parts_of(const struct placement_request *want, uint32_t node
 }
 
 /* What there is on a node that is not down; NULL if it is. */
-static const struct room *room_on(const struct placement_search *place, node_id node,
+static const struct room *room_on(const struct placement_search *search, node_id node,
                                   bool with_vacated)
 {
-    if (with_vacated && place->vacated->listed[node])
-        return &place->vacated->rooms[node];
-    return place->free->listed[node] ? &place->free->rooms[node] : NULL;
+    if (with_vacated && search->vacated->listed[node])
+        return &search->vacated->rooms[node];
+    return search->free->listed[node] ? &search->free->rooms[node] : NULL;
 }
 
 /*
  * The nodes that must be among them come first.  Those that can hold a large part do: what
  * is left for others is then the easiest there is.  Takes out of 'parts' what they get.
  */
-static bool choose_must(struct placement_search *place,
+static bool choose_must(struct placement_search *search,
                         const struct placement_request *want, uint32_t type,
                         bool with_vacated, struct parts *parts)
 {
     const struct bits *must = &want->job->set->must;
     for (node_id node = bits_next(must, 0); node != BITS_NONE;
          node = bits_next(must, node + 1)) {
-        const struct room *room = room_on(place, node, with_vacated);
-        if (!room || place->cluster->nodes[node].type != type ||
+        const struct room *room = room_on(search, node, with_vacated);
+        if (!room || search->cluster->nodes[node].type != type ||
             (want->avoid && bits_test(want->avoid, node)))
             return false;
-        uint32_t gpus = usable(want->job, room, parts->large);
+        uint32_t gpus = count_usable(want->job, room, parts->large);
         bool large = gpus == parts->large && parts->large_count > 0;
         if (!large && (gpus < parts->small || parts->small_count == 0))
             return false;
         parts->large_count -= large;
         parts->small_count -= !large;
-        choose(place, want->job, node, large ? parts->large : parts->small);
+        add_node(search, want->job, node, large ? parts->large : parts->small);
     }
     return true;
 }
 
-static bool choose_parts(struct placement_search *place,
+static bool choose_parts(struct placement_search *search,
                          const struct placement_request *want, uint32_t type,
                          bool with_vacated, struct parts *parts)
 {
-    uint32_t first = place->seat_count;
+    uint32_t first = search->seat_count;
     if (want->job->set && want->job->set->must.count > 0 &&
-        !choose_must(place, want, type, with_vacated, parts)) {
-        place->seat_count = first;
+        !choose_must(search, want, type, with_vacated, parts)) {
+        search->seat_count = first;
         return false;
     }
     uint32_t left = parts->large * parts->large_count;
-    left = choose_many(place, place->free, want, type, parts->large, parts->large, left,
-                       first);
+    left = choose_many(search, search->free, want, type, parts->large, parts->large,
+                       left, first);
     if (left > 0 && with_vacated)
-        left = choose_many(place, place->vacated, want, type, parts->large,
+        left = choose_many(search, search->vacated, want, type, parts->large,
                            parts->large, left, first);
     bool found = left == 0;
     for (uint32_t i = 0; i < parts->small_count && found; i++)
-        found = choose_another(place, place->free, want, type, parts->small, first) ||
-                (with_vacated && choose_another(place, place->vacated, want, type,
+        found = choose_another(search, search->free, want, type, parts->small, first) ||
+                (with_vacated && choose_another(search, search->vacated, want, type,
                                                 parts->small, first));
     if (!found)
-        place->seat_count = first;
+        search->seat_count = first;
     return found;
 }
 
@@ -217,50 +217,52 @@ static bool choose_parts(struct placement_search *place,
  * Several nodes of one type.  As few as can be: full nodes and the tightest for the
  * rest; or, where the job may be spread, whatever there is, most free first.
  */
-static bool choose_gang(struct placement_search *place,
+static bool choose_gang(struct placement_search *search,
                         const struct placement_request *want, uint32_t type,
                         bool with_vacated)
 {
-    uint32_t first = place->seat_count;
-    uint32_t node_max = node_set_gpus_max(want->job->set, place->cluster, type);
-    uint32_t in_all = place->free->shelves[type].gpu_count +
-                      (with_vacated ? place->vacated_gpu_count : 0);
+    uint32_t first = search->seat_count;
+    uint32_t node_max = node_set_gpus_max(want->job->set, search->cluster, type);
+    uint32_t in_all = search->free->shelves[type].gpu_count +
+                      (with_vacated ? search->vacated_gpu_count : 0);
     if (node_max == 0 || in_all < want->gpus || want->nodes > want->gpus)
         return false;
 
     struct parts parts = parts_of(want, node_max);
     if (parts.large <= node_max &&
-        choose_parts(place, want, type, with_vacated, &parts))
+        choose_parts(search, want, type, with_vacated, &parts))
         return true;
     if (!want->spread || want->nodes)
         return false;
     uint32_t left = want->gpus;
     if (with_vacated) /* nodes with vacancies, with all they have, first */
-        left = choose_many(place, place->vacated, want, type, 1, node_max, left, first);
-    left = choose_many(place, place->free, want, type, 1, node_max, left, first);
+        left =
+            choose_many(search, search->vacated, want, type, 1, node_max, left, first);
+    left = choose_many(search, search->free, want, type, 1, node_max, left, first);
     if (left == 0)
         return true;
-    place->seat_count = first;
+    search->seat_count = first;
     return false;
 }
 
-static bool choose_of_type(struct placement_search *place,
+static bool choose_of_type(struct placement_search *search,
                            const struct placement_request *want, uint32_t type,
                            bool with_vacated)
 {
-    uint32_t node_max =
-        type == TYPE_NONE ? 0 : node_set_gpus_max(want->job->set, place->cluster, type);
-    const struct free_index *index = with_vacated ? place->vacated : place->free;
+    uint32_t node_max = type == TYPE_NONE
+                            ? 0
+                            : node_set_gpus_max(want->job->set, search->cluster, type);
+    const struct free_index *index = with_vacated ? search->vacated : search->free;
     if (want->gpus <= node_max && want->nodes <= 1 &&
-        choose_tightest(place, index, want, type, want->gpus, want->avoid))
+        choose_tightest(search, index, want, type, want->gpus, want->avoid))
         return true;
     if (want->gpus <= node_max && want->nodes <= 1 && !want->spread)
         return false;
-    return want->gpus > 1 && choose_gang(place, want, type, with_vacated);
+    return want->gpus > 1 && choose_gang(search, want, type, with_vacated);
 }
 
 /* Types in the order in which the job runs fastest; equal ones as the cluster has them. */
-static uint32_t order_types(const struct placement_search *place,
+static uint32_t order_types(const struct placement_search *search,
                             const struct placement_request *want,
                             uint32_t types[TYPES_MAX + 1])
 {
@@ -273,10 +275,11 @@ static uint32_t order_types(const struct placement_search *place,
         return 1;
     }
     uint32_t fixed = count;
-    for (uint32_t type = 0; type < place->cluster->type_count; type++) {
+    for (uint32_t type = 0; type < search->cluster->type_count; type++) {
         if (!(want->types >> type & 1))
             continue;
-        double rate = throughput_rate(place->rates, want->job, type, want->gpus, false);
+        double rate =
+            throughput_rate(search->rates, want->job, type, want->gpus, false);
         uint32_t at = count++;
         for (; at > fixed && rates[at - fixed - 1] < rate; at--) {
             rates[at - fixed] = rates[at - fixed - 1];
@@ -288,18 +291,18 @@ static uint32_t order_types(const struct placement_search *place,
     return count;
 }
 
-bool placement_find(struct placement_search *place,
+bool placement_find(struct placement_search *search,
                     const struct placement_request *want)
 {
     uint32_t types[TYPES_MAX + 1];
-    uint32_t count = order_types(place, want, types);
+    uint32_t count = order_types(search, want, types);
     for (uint32_t i = 0; i < count; i++)
-        if (choose_of_type(place, want, types[i], false))
+        if (choose_of_type(search, want, types[i], false))
             return true;
-    if (!place->vacated)
+    if (!search->vacated)
         return false;
     for (uint32_t i = 0; i < count; i++)
-        if (choose_of_type(place, want, types[i], true))
+        if (choose_of_type(search, want, types[i], true))
             return true;
     return false;
 }

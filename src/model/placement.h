@@ -3,9 +3,9 @@
  *
  * The rules of placement, in one place: of the types a job may use the one it runs fastest
  * on; the tightest single node; else as few nodes as can be, full ones and the tightest
- * for the rest; else, where it may be spread, whatever there is.  Room that is free comes
- * before room that somebody has yet to leave.  A job that may use some nodes only
- * (node_set.h) finds no others, and gets all that must be among them.
+ * for the rest; else, where it may be spread, any that are free.  Free resources come before
+ * those that other jobs have yet to give up.  A job that may use some nodes only
+ * (node_set.h) gets no others, and all that must be among them.
  */
 #pragma once
 
@@ -24,7 +24,7 @@ struct placement_search {
     const struct cluster *cluster;
     const struct throughput *rates;
     const struct free_index *free;
-    const struct free_index *vacated; /* nodes with room that is being left; or NULL */
+    const struct free_index *vacated; /* nodes with revoked resources; or NULL */
     uint32_t vacated_gpu_count;
     struct seat *seats; /* a row that grows: nodes, and in 'reserved' how many GPUs */
     uint32_t seat_count, seat_max;
@@ -41,7 +41,7 @@ struct placement_request {
 };
 
 /* Append the nodes of the whole gang to the row; false, and nothing, if it does not fit. */
-bool placement_find(struct placement_search *place,
+bool placement_find(struct placement_search *search,
                     const struct placement_request *want);
 
 /* CPU and memory that go with so many accelerators of a job's gang. */

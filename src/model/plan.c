@@ -1,19 +1,19 @@
 /*
- * plan.c - what a policy wants: changes to who holds what from now on.
+ * plan.c - what a policy wants: changes to which job holds what from now on.
  *
- * While a plan is made, the state's own index of free room is borrowed: grants take
- * from it, so that the next grant sees what is left, and everything is put back at the
- * end (the orders that follow take it again, as events).  Room that this plan revokes
- * is kept apart, as vacancies on nodes: a second index holds just the nodes that have
- * some, with free and vacated room together.  So a job is placed in free room where
- * there is any, and only then waits for somebody to leave.
+ * While a plan is made, it borrows the state's own index of free resources: grants take from
+ * it, so that the next grant sees what is left, and everything is put back at the end (the
+ * orders that follow take it again, as events).  What this plan revokes is kept apart, as
+ * vacancies on nodes: a second index holds just the nodes that have some, with free and
+ * vacated resources together.  So a job gets free resources where there are enough, and only
+ * then waits for others to stop.
  *
  *     node 7:  [A A A A . . . .]     A revoked; B wants 6
  *     free     4..7
- *     vacated  0..3                  B gets 0..3 and 4,5: promised by A, and from free
+ *     vacated  0..3                  B gets 0..3, pending until A stops, and 4,5
  *
- * A job that has to wait for somebody anyway takes vacated room first, so that what is
- * free stays free for others.
+ * A job that has to wait anyway takes vacated resources first, so that what is free stays
+ * free for others.
  */
 #include "model/plan.h"
 
@@ -56,7 +56,7 @@ struct plan *plan_new(struct state *state, struct arena *run)
 /* --- rooms --------------------------------------------------------------------- */
 
 /* Free and vacated room of a node changed: show it in the second index. */
-static void relist(struct plan *plan, node_id node)
+static void update_vacated(struct plan *plan, node_id node)
 {
     if (plan->of_node[node] == NONE || plan->state->node_down[node]) {
         free_index_drop(&plan->vacated, node);
@@ -96,7 +96,7 @@ void plan_free_change(struct plan *plan, const struct room_part *part, bool take
         room_give(&room, part);
     free_index_put(plan->free, part->node, &room);
     if (plan->of_node[part->node] != NONE)
-        relist(plan, part->node);
+        update_vacated(plan, part->node);
 }
 
 void plan_vacancy_change(struct plan *plan, struct vacancy *vacancy,
@@ -118,10 +118,10 @@ void plan_vacancy_change(struct plan *plan, struct vacancy *vacancy,
     vacancy->left.gpus = left.gpus;
     vacancy->left.cpu_milli = left.cpu_milli;
     vacancy->left.mem_mib = left.mem_mib;
-    relist(plan, part->node);
+    update_vacated(plan, part->node);
 }
 
-/* --- what the plan says of a job --------------------------------------------------- */
+/* --- what the plan does with a job ------------------------------------------------- */
 
 bool plan_changes(const struct plan *plan, job_id job)
 {
@@ -164,7 +164,7 @@ const struct free_index *plan_vacated(const struct plan *plan)
     return &plan->vacated;
 }
 
-/* Remember that this was done; 'change' is the last word on its job from now on. */
+/* Record a step; 'change' is now the last change of its job. */
 struct step *plan_step_add(struct plan *plan, enum step_kind kind, uint32_t change)
 {
     job_id job = plan->changes[change].job;
@@ -199,7 +199,7 @@ struct change *plan_change_add(struct plan *plan, enum change_kind kind, job_id 
 static void open_vacancies(struct plan *plan, job_id id)
 {
     const struct job *job = &plan->jobs[id];
-    bool shared = shares_on(plan, id);
+    bool shared = shares_gpus(plan, id);
     for (uint32_t i = 0; i < job->seats.count; i++) {
         const struct seat *seat = &plan->state->seats[job->seats.first + i];
         struct room_part part = { seat->node, seat->cpu_milli, seat->mem_mib,
@@ -214,7 +214,7 @@ static void open_vacancies(struct plan *plan, job_id id)
     }
 }
 
-/* Take the newest vacancies back, down to 'first': nothing of them is promised. */
+/* Remove the newest vacancies, down to 'first': nothing of them is granted. */
 static void close_vacancies(struct plan *plan, uint32_t first)
 {
     while (plan->vacancy_count > first) {
@@ -224,7 +224,7 @@ static void close_vacancies(struct plan *plan, uint32_t first)
         assert(plan->of_node[part.node] == plan->vacancy_count - 1);
         plan->of_node[part.node] = vacancy->next;
         plan->vacancy_count--;
-        relist(plan, part.node);
+        update_vacated(plan, part.node);
     }
 }
 
@@ -237,22 +237,22 @@ void plan_vacancies_change(struct plan *plan, job_id id, job_id gpus_of, bool ta
         struct room_part part = { seat->node, seat->cpu_milli, seat->mem_mib, 0 };
         struct room_part gpus = { .node = seat->node,
                                   .gpus = plan_left_behind(plan, seat) };
-        plan_vacancy_change(plan, vacancy_of(plan, seat->node, id), &part, taken);
+        plan_vacancy_change(plan, find_vacancy(plan, seat->node, id), &part, taken);
         if (gpus_of != JOB_NONE)
-            plan_vacancy_change(plan, vacancy_of(plan, seat->node, gpus_of), &gpus,
+            plan_vacancy_change(plan, find_vacancy(plan, seat->node, gpus_of), &gpus,
                                 taken);
     }
 }
 
 void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id beneficiary)
 {
-    /* To see what room it would leave is one thing, to send it away another. */
+    /* A job that must stay may be revoked to see what it would free, but not in a final plan. */
     bool what_if = rule == RULE_CANCEL || rule == RULE_NONE;
     bool may = what_if ? job_can_be_stopped(&plan->jobs[job])
                        : job_is_preemptible(&plan->jobs[job]);
     if (!may || plan_changes(plan, job)) {
-        if (plan->wrong == JOB_NONE)
-            plan->wrong = job;
+        if (plan->wrong_job == JOB_NONE)
+            plan->wrong_job = job;
         return;
     }
     struct change *change = plan_change_add(plan, CHANGE_REVOKE, job);
@@ -265,8 +265,8 @@ void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id beneficia
 void plan_drop(struct plan *plan, job_id job)
 {
     if (plan->jobs[job].state != JOB_WAITING || plan_changes(plan, job)) {
-        plan->wrong_drop = plan->wrong_drop || plan->wrong == JOB_NONE;
-        plan->wrong = plan->wrong == JOB_NONE ? job : plan->wrong;
+        plan->wrong_drop = plan->wrong_drop || plan->wrong_job == JOB_NONE;
+        plan->wrong_job = plan->wrong_job == JOB_NONE ? job : plan->wrong_job;
         return;
     }
     plan_change_add(plan, CHANGE_DROP, job);
@@ -369,13 +369,13 @@ void plan_wake(struct plan *plan, int64_t at_ns)
 /* The one it is to share with stays on these seats, or comes there with it. */
 static bool is_beside_still(const struct plan *plan, const struct change *change)
 {
-    struct stand stand;
-    if (!plan_find_stand(plan, change->beside, &stand) ||
-        stand.count != change->seat_count)
+    struct final_seats final;
+    if (!plan_find_final(plan, change->beside, &final) ||
+        final.count != change->seat_count)
         return false;
-    for (uint32_t i = 0; i < stand.count; i++) {
+    for (uint32_t i = 0; i < final.count; i++) {
         const struct seat *seat = &plan->seats[change->seat_first + i];
-        if (seat->node != stand.seats[i].node || seat->gpus != stand.seats[i].gpus)
+        if (seat->node != final.seats[i].node || seat->gpus != final.seats[i].gpus)
             return false;
     }
     return true;
@@ -383,9 +383,9 @@ static bool is_beside_still(const struct plan *plan, const struct change *change
 
 int plan_check(const struct plan *plan, struct error *err)
 {
-    if (plan->wrong != JOB_NONE)
+    if (plan->wrong_job != JOB_NONE)
         return error_set(err, -EPROTO, "job %llu is %s or is changed already",
-                         (unsigned long long)plan->jobs[plan->wrong].id,
+                         (unsigned long long)plan->jobs[plan->wrong_job].id,
                          plan->wrong_drop ? "dropped, but does not wait"
                                           : "revoked, but does not run");
     for (uint32_t i = 0; i < plan->change_count; i++) {
@@ -423,7 +423,7 @@ void plan_begin(struct plan *plan)
     assert(plan->vacancy_count == 0);
     assert(plan->vacated_gpu_count == 0);
     plan->wake_ns = INT64_MAX;
-    plan->wrong = JOB_NONE;
+    plan->wrong_job = JOB_NONE;
     plan->wrong_drop = false;
 }
 

@@ -1,12 +1,12 @@
 /*
- * plan.h - what a policy wants: changes to who holds what from now on.
+ * plan.h - what a policy wants: changes to which job holds what from now on.
  *
  * An empty plan disturbs nothing.  A plan is a target, not a list of orders: the
  * engine works out the orders, in one place, for every policy.  It is also a change
  * set, never a copy of the cluster: what it costs is what it changes.
  *
- * Seats that are being vacated for a job are promised to it: they stay its own until
- * it starts or the promise is revoked, and to everybody else they are taken.
+ * Resources that other jobs are vacating for a job are its pending allocation: they stay its
+ * own until it starts or the allocation is dropped, and to all other jobs they are taken.
  */
 #pragma once
 
@@ -24,15 +24,15 @@ struct state;
 
 /* How a grant may differ from what the job asks for by default. */
 struct ask {
-    uint32_t gpus;            /* elastic jobs: how many; 0: as the job says          */
+    uint32_t gpus;            /* elastic jobs: how many; 0: as submitted             */
     uint32_t types;           /* set of accelerator types allowed; 0: any it runs on */
     bool spread;              /* may be spread over nodes                            */
-    bool anywhere;            /* the same, and it counts as standing together        */
-    job_id beside;            /* share the accelerators of this job, or JOB_NONE     */
+    bool anywhere;            /* the same, and it counts as not spread               */
+    job_id beside;            /* share the GPUs of this job, or JOB_NONE             */
     uint64_t steps_max;       /* lease ends after so many steps; 0: open             */
-    bool together;            /* of two who share and both say so, the leases end    */
+    bool together;            /* if both partners set it, their leases end           */
                               /* together: when both are done, at the rate of both   */
-    const struct bits *avoid; /* nodes to leave alone, or NULL                       */
+    const struct bits *avoid; /* nodes not to use, or NULL                           */
 };
 
 #define ASK_DEFAULT ((struct ask){ .beside = JOB_NONE })
@@ -40,33 +40,32 @@ struct ask {
 /*
  * Give 'job' its whole gang, or leave the plan as it was and return false.  Prefers
  * the seats it holds now, then the tightest single node, then as few nodes as can be;
- * of the types allowed the one it runs fastest on.  Takes room that is free now before
- * room that this plan revokes.  ask may be NULL.
+ * of the types allowed the one it runs fastest on.  Takes what is free now before what
+ * this plan revokes.  ask may be NULL.
  *
  * Beside another job: that one stays where it is, or has been granted seats by this plan,
- * and nobody else remains beside it.  The job may wait, or run elsewhere: then it moves.
- * Two who share already and both stay are each granted where they are, in any order.  A
- * job that shares and was revoked, while its partner stays, is granted seats elsewhere
- * unless it asks for its partner.  Jobs that must not share (model/sharing.h) are not.
+ * and has no other partner there.  The job may wait, or run elsewhere: then it moves.  Two
+ * partners that both stay are each granted where they are, in any order.  A job that was
+ * revoked while its partner stays is granted seats elsewhere unless it asks for that
+ * partner.  Jobs that must not share (model/sharing.h) are never put together.
  */
 bool plan_grant(struct plan *plan, job_id job, const struct ask *ask);
 
 /*
- * Take a job's seats away, saying by which rule and for whom: the ledger wants to know.
- * It must run, not be about to change its size, and not be changed by this plan yet; a
- * plan that revokes another is thrown away.
+ * Preempt a running job; the rule and the beneficiary are for the ledger.  It must not be
+ * about to change its size, nor be changed by this plan yet: otherwise the plan is refused.
  */
 void plan_revoke(struct plan *plan, job_id job, enum rule rule, job_id beneficiary);
 
 /*
- * Give up on a job that waits: it is over, and counts as failed.  A plan that drops
- * another, or one that it changes, is thrown away.
+ * Give up on a waiting job: it ends, and counts as failed.  A plan that drops another job, or
+ * one that it changes, is refused.
  */
 void plan_drop(struct plan *plan, job_id job);
 
 /*
- * Say what waiting a revocation is expected to spare the job it is for, for the ledger.
- * Unless it is said, that is taken to be what the revoked job had left to run.
+ * Set how much waiting time a revocation is expected to save its beneficiary, for the
+ * ledger.  Otherwise that is taken to be what the revoked job had left to run.
  */
 void plan_expect(struct plan *plan, job_id job, int64_t wait_saved_ns);
 
@@ -83,21 +82,21 @@ bool plan_changes(const struct plan *plan, job_id job);
 /* No accelerator is left, neither free nor revoked by this plan. */
 bool plan_is_full(const struct plan *plan);
 
-/* Some room is revoked by this plan and granted to nobody yet. */
+/* Something is revoked by this plan and granted to no job yet. */
 bool plan_vacates(const struct plan *plan);
 
-/* Ask to be called again at 'at_ns'; the earliest wish counts. */
+/* Ask to be called again at 'at_ns'; the earliest time counts. */
 void plan_wake(struct plan *plan, int64_t at_ns);
 
 /* -EPROTO unless every job holds its whole gang, on nodes it may use, or nothing, and only
- * those who run were revoked, only those who wait dropped.  Policies err. */
+ * running jobs were revoked, only waiting ones dropped.  Policies err. */
 int plan_check(const struct plan *plan, struct error *err);
 
-/* What is free on a node, with what this plan revokes; for choosing whom to revoke. */
+/* What is free on a node, with what this plan revokes; for choosing victims. */
 struct room;
 void plan_room(const struct plan *plan, node_id node, struct room *ret_room);
 
-/* The nodes on which this plan revokes somebody, with free and vacated room together. */
+/* The nodes on which this plan revokes jobs, with free and vacated resources together. */
 struct free_index;
 const struct free_index *plan_vacated(const struct plan *plan);
 
@@ -113,12 +112,12 @@ struct change {
     job_id beside;
     bool spread;
     bool together;
-    bool shared; /* somebody is granted these seats beside it */
+    bool shared; /* a partner is granted these seats as well */
     bool undone; /* a revocation that a later grant took back */
     uint32_t seat_first, seat_count;
     uint32_t pending_first, pending_count;
     uint64_t steps_max;
-    int64_t wait_saved_ns; /* expected of a revocation; -1: nothing was said */
+    int64_t wait_saved_ns; /* expected of a revocation; -1: unknown */
 };
 
 /* One plan per engine, used again for every decision. */

@@ -1,6 +1,6 @@
 /*
- * plan_grant.c - where a job can be: in free room, in room that somebody leaves, beside
- * another, or where it is.
+ * plan_grant.c - where a job can run: on free resources, on revoked ones, beside another job,
+ * or where it is.
  */
 #include <assert.h>
 
@@ -23,13 +23,12 @@ static uint64_t lowest_bits(uint64_t bits, uint32_t count)
     return taken;
 }
 
-static uint32_t least(uint32_t a, uint32_t b)
+static uint32_t min_of(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
 }
 
-static void pending_share(struct plan *plan, job_id victim,
-                          const struct room_part *part)
+static void add_pending(struct plan *plan, job_id victim, const struct room_part *part)
 {
     assert(plan->pending_count < plan->seat_max);
     plan->pending_shares[plan->pending_count++] =
@@ -43,29 +42,30 @@ static uint32_t take_vacated(struct plan *plan, struct seat *seat,
 {
     uint32_t has = bits_count(vacancy->left.gpus);
     struct room_part part = { .node = seat->node,
-                              .gpus = lowest_bits(vacancy->left.gpus, least(gpus, has)),
+                              .gpus =
+                                  lowest_bits(vacancy->left.gpus, min_of(gpus, has)),
                               .cpu_milli =
-                                  least(need->cpu_milli, vacancy->left.cpu_milli),
-                              .mem_mib = least(need->mem_mib, vacancy->left.mem_mib) };
+                                  min_of(need->cpu_milli, vacancy->left.cpu_milli),
+                              .mem_mib = min_of(need->mem_mib, vacancy->left.mem_mib) };
     if (!part.gpus && !part.cpu_milli && !part.mem_mib)
         return 0;
     plan_vacancy_change(plan, vacancy, &part, true);
-    pending_share(plan, vacancy->victim, &part);
+    add_pending(plan, vacancy->victim, &part);
     seat->gpus |= part.gpus;
     need->cpu_milli -= part.cpu_milli;
     need->mem_mib -= part.mem_mib;
 
-    /* Both who shared these accelerators have to be gone. */
+    /* Both partners that shared these GPUs have to stop first. */
     job_id partner = plan->jobs[vacancy->victim].partner;
     if (part.gpus && partner != JOB_NONE) {
         struct room_part nothing = { .node = seat->node };
-        pending_share(plan, partner, &nothing);
+        add_pending(plan, partner, &nothing);
     }
     return bits_count(part.gpus);
 }
 
-/* Turn a chosen node into a seat: free room if that is enough, else vacated room first. */
-static void occupy(struct plan *plan, struct seat *seat)
+/* Turn a chosen node into a seat: from what is free if that is enough, else revoked first. */
+static void take_node(struct plan *plan, struct seat *seat)
 {
     const struct room *room = &plan->free->rooms[seat->node];
     uint32_t gpus = seat->reserved;
@@ -127,7 +127,7 @@ static bool grant_found(struct plan *plan, job_id job,
     change->steps_max = ask->steps_max;
     change->together = ask->together;
     for (uint32_t i = 0; i < seat_count; i++)
-        occupy(plan, &plan->seats[seat_first + i]);
+        take_node(plan, &plan->seats[seat_first + i]);
     change->pending_count = plan->pending_count - change->pending_first;
     change->spread = !ask->anywhere &&
                      is_spread(plan, &plan->seats[seat_first], seat_count, want->gpus);
@@ -137,42 +137,43 @@ static bool grant_found(struct plan *plan, job_id job,
 
 /* --- beside another --------------------------------------------------------- */
 
-bool plan_find_stand(const struct plan *plan, job_id id, struct stand *ret_stand)
+bool plan_find_final(const struct plan *plan, job_id id, struct final_seats *ret_stand)
 {
     const struct job *job = &plan->jobs[id];
     const struct change *change = last_change(plan, id);
     if (change && (change->kind == CHANGE_REVOKE || change->kind == CHANGE_DROP))
         return false;
     if (change && change->kind == CHANGE_GRANT) {
-        *ret_stand =
-            (struct stand){ change, plan_seats(plan, change), change->seat_count };
+        *ret_stand = (struct final_seats){ change, plan_seats(plan, change),
+                                           change->seat_count };
         return true;
     }
-    *ret_stand =
-        (struct stand){ NULL, &plan->state->seats[job->seats.first], job->seats.count };
+    *ret_stand = (struct final_seats){ NULL, &plan->state->seats[job->seats.first],
+                                       job->seats.count };
     return job_can_be_stopped(job);
 }
 
-/* Nobody will be beside 'host' where it stays or goes. */
-static bool is_alone(const struct plan *plan, job_id host, const struct stand *stand)
+/* 'host' will have no partner where it stays or goes. */
+static bool is_alone(const struct plan *plan, job_id host,
+                     const struct final_seats *final)
 {
     if (plan->guest[host])
         return false;
-    return stand->granted ? stand->granted->beside == JOB_NONE
-                          : !has_company(plan, host);
+    return final->granted ? final->granted->beside == JOB_NONE
+                          : !has_partner(plan, host);
 }
 
 /* On these seats, beside that job: the right ones, and CPU and memory for it. */
-static bool fits_beside(const struct plan *plan, const struct stand *stand,
+static bool fits_beside(const struct plan *plan, const struct final_seats *final,
                         const struct placement_request *want, const struct ask *ask,
                         job_id host)
 {
-    uint32_t type = plan->cluster->nodes[stand->seats[0].node].type;
+    uint32_t type = plan->cluster->nodes[final->seats[0].node].type;
     uint32_t gpus = 0;
     if (type == TYPE_NONE || !(want->types >> type & 1))
         return false;
-    for (uint32_t i = 0; i < stand->count; i++) {
-        const struct seat *seat = &stand->seats[i];
+    for (uint32_t i = 0; i < final->count; i++) {
+        const struct seat *seat = &final->seats[i];
         struct room_part need = placement_need(want->job, seat_gpu_count(seat));
         struct room room;
         plan_room(plan, seat->node, &room);
@@ -184,10 +185,10 @@ static bool fits_beside(const struct plan *plan, const struct stand *stand,
     }
     double rates[2];
     return gpus == want->gpus &&
-           node_set_keeps(want->job->set, stand->seats, stand->count) &&
+           node_set_keeps(want->job->set, final->seats, final->count) &&
            sharing_rates(
                plan->state->view.rates, want->job, &plan->jobs[host], type, gpus,
-               !ask->anywhere && is_spread(plan, stand->seats, stand->count, gpus),
+               !ask->anywhere && is_spread(plan, final->seats, final->count, gpus),
                rates);
 }
 
@@ -205,55 +206,55 @@ static void occupy_beside(struct plan *plan, struct seat *seat)
     plan_free_change(plan, &need, true);
 }
 
-/* Whoever the other waits for, or who leaves it, this one waits for as well. */
-static void wait_as(struct plan *plan, job_id host, const struct stand *stand)
+/* It waits for the same victims as its host, and for the partner that leaves the host. */
+static void wait_as(struct plan *plan, job_id host, const struct final_seats *final)
 {
-    struct room_part nothing = { .node = stand->seats[0].node };
+    struct room_part nothing = { .node = final->seats[0].node };
     job_id partner = plan->jobs[host].partner;
-    if (!stand->granted && partner != JOB_NONE)
-        pending_share(plan, partner, &nothing);
-    for (uint32_t i = 0; stand->granted && i < stand->granted->pending_count; i++)
-        pending_share(plan, plan_pending(plan, stand->granted)[i].victim, &nothing);
+    if (!final->granted && partner != JOB_NONE)
+        add_pending(plan, partner, &nothing);
+    for (uint32_t i = 0; final->granted && i < final->granted->pending_count; i++)
+        add_pending(plan, plan_pending(plan, final->granted)[i].victim, &nothing);
 }
 
 static bool grant_beside(struct plan *plan, job_id id,
                          const struct placement_request *want, const struct ask *ask)
 {
     job_id host = ask->beside;
-    struct stand stand;
-    if (host == id || !plan_find_stand(plan, host, &stand) ||
-        !is_alone(plan, host, &stand) || !fits_beside(plan, &stand, want, ask, host))
+    struct final_seats final;
+    if (host == id || !plan_find_final(plan, host, &final) ||
+        !is_alone(plan, host, &final) || !fits_beside(plan, &final, want, ask, host))
         return false;
     struct change *change = plan_change_add(plan, CHANGE_GRANT, id);
     change->beside = host;
     change->steps_max = ask->steps_max;
     change->together = ask->together;
-    change->seat_count = stand.count;
+    change->seat_count = final.count;
     change->spread =
-        !ask->anywhere && is_spread(plan, stand.seats, stand.count, want->gpus);
-    for (uint32_t i = 0; i < stand.count; i++) {
+        !ask->anywhere && is_spread(plan, final.seats, final.count, want->gpus);
+    for (uint32_t i = 0; i < final.count; i++) {
         struct room_part need =
-            placement_need(want->job, seat_gpu_count(&stand.seats[i]));
+            placement_need(want->job, seat_gpu_count(&final.seats[i]));
         assert(plan->seat_count < plan->seat_max);
         struct seat *seat = &plan->seats[plan->seat_count++];
-        *seat = (struct seat){ .node = stand.seats[i].node,
+        *seat = (struct seat){ .node = final.seats[i].node,
                                .cpu_milli = need.cpu_milli,
                                .mem_mib = need.mem_mib,
-                               .gpus = stand.seats[i].gpus };
+                               .gpus = final.seats[i].gpus };
         occupy_beside(plan, seat);
     }
-    wait_as(plan, host, &stand);
+    wait_as(plan, host, &final);
     change->pending_count = plan->pending_count - change->pending_first;
     plan_step_add(plan, STEP_GRANT, plan->change_count - 1);
     plan->guest[host] = 1 + id;
-    if (stand.granted)
+    if (final.granted)
         plan->changes[plan->of_job[host] - 1].shared = true;
     return true;
 }
 
 /* --- where it is ------------------------------------------------------------ */
 
-/* In whose vacancies all its accelerators still are: its own or its partner's. */
+/* The job that has all its GPUs vacant: itself or its partner. */
 static bool find_gpus(const struct plan *plan, job_id id, job_id *ret_whose)
 {
     const struct job *job = &plan->jobs[id];
@@ -262,7 +263,7 @@ static bool find_gpus(const struct plan *plan, job_id id, job_id *ret_whose)
         uint32_t found = 0;
         for (uint32_t i = 0; i < job->seats.count; i++) {
             const struct seat *seat = &plan->state->seats[job->seats.first + i];
-            const struct vacancy *vacancy = vacancy_of(plan, seat->node, whose[w]);
+            const struct vacancy *vacancy = find_vacancy(plan, seat->node, whose[w]);
             found += vacancy && vacancy->left.gpus == plan_left_behind(plan, seat);
         }
         *ret_whose = whose[w];
@@ -273,25 +274,25 @@ static bool find_gpus(const struct plan *plan, job_id id, job_id *ret_whose)
 }
 
 /*
- * What a revoked job left is all still there: let it stay.  Beside a partner who stays
- * only if it asks for it, and nobody has come in between.
+ * Nothing of what a revoked job held has been granted: let it stay.  With a partner that
+ * stays only if it asks for it, and no other job was granted those GPUs.
  */
-static bool unrevoke(struct plan *plan, job_id id, job_id beside)
+static bool undo_revocation(struct plan *plan, job_id id, job_id beside)
 {
     uint32_t at = plan->of_job[id] - 1;
     const struct job *job = &plan->jobs[id];
-    bool paired = has_company(plan, id);
+    bool paired = has_partner(plan, id);
     if (paired ? beside == JOB_NONE : beside != JOB_NONE)
         return false;
     for (uint32_t i = 0; i < job->seats.count; i++) {
         const struct seat *seat = &plan->state->seats[job->seats.first + i];
-        const struct vacancy *vacancy = vacancy_of(plan, seat->node, id);
+        const struct vacancy *vacancy = find_vacancy(plan, seat->node, id);
         if (vacancy->left.cpu_milli != seat->cpu_milli ||
             vacancy->left.mem_mib != seat->mem_mib)
             return false;
     }
     job_id gpus_of = JOB_NONE;
-    if (job->gpus_now > 0 && !shares_on(plan, id) && !find_gpus(plan, id, &gpus_of))
+    if (job->gpus_now > 0 && !shares_gpus(plan, id) && !find_gpus(plan, id, &gpus_of))
         return false;
     plan_vacancies_change(plan, id, gpus_of, true);
     plan->changes[at].undone = true;
@@ -310,8 +311,8 @@ static bool is_content(const struct plan *plan, const struct job *job,
            (job->type_now == TYPE_NONE || (want->types >> job->type_now & 1));
 }
 
-/* It stays where it is; a job whose lease is over, or that gets a new one, is told. */
-static bool stay(struct plan *plan, job_id job, const struct ask *ask)
+/* It stays where it is; if its lease is over, or it gets a new one, the lease is renewed. */
+static bool keep_seats(struct plan *plan, job_id job, const struct ask *ask)
 {
     if (plan->jobs[job].state != JOB_IDLE && ask->steps_max == 0)
         return true;
@@ -326,7 +327,7 @@ static bool stay(struct plan *plan, job_id job, const struct ask *ask)
 static bool is_beside(const struct plan *plan, job_id id, job_id other)
 {
     return plan->jobs[id].partner == other && job_can_be_stopped(&plan->jobs[other]) &&
-           !leaves(plan, other) && !plan->guest[other];
+           !job_leaves(plan, other) && !plan->guest[other];
 }
 
 static bool grant_somewhere(struct plan *plan, job_id id,
@@ -359,20 +360,20 @@ bool plan_grant(struct plan *plan, job_id id, const struct ask *ask)
     if (!change && (job->state == JOB_PLACED || job->next.count > 0))
         return ask->beside == JOB_NONE || job->partner == ask->beside ||
                job->next_partner ==
-                   ask->beside; /* it has been promised seats already */
+                   ask->beside; /* it has a pending allocation already */
     if (job->state == JOB_HELD || job->state == JOB_FREE || job->leaving)
         return false;
 
     bool here = ask->beside == JOB_NONE || is_beside(plan, id, ask->beside);
     if (job_runs(job) && here && is_content(plan, job, &want) &&
-        (!change || unrevoke(plan, id, ask->beside)))
-        return stay(plan, id, ask);
+        (!change || undo_revocation(plan, id, ask->beside)))
+        return keep_seats(plan, id, ask);
     if (!job_runs(job) || change)
         return grant_somewhere(plan, id, &want, ask);
     if (job->stays) /* it goes nowhere else: what it has it may go on with */
-        return ask->beside == JOB_NONE && stay(plan, id, ask);
+        return ask->beside == JOB_NONE && keep_seats(plan, id, ask);
     if (plan->guest[id])
-        return false; /* somebody has been granted its seats beside it */
+        return false; /* another job has been granted a share of its GPUs */
 
     size_t mark = plan_mark(plan);
     plan_revoke(plan, id, RULE_RESIZE, id);

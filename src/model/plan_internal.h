@@ -1,6 +1,6 @@
 /*
- * plan_internal.h - what a plan is made of, for plan.c (what it says, and taking it back) and
- * plan_grant.c (where a job can be).
+ * plan_internal.h - what a plan is made of, for plan.c (changes and undo) and plan_grant.c
+ * (where a job can run).
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 #define NONE UINT32_MAX
 
-/* What a revoked job leaves on one node and nobody has been promised yet. */
+/* What a revoked job frees on one node and no job has been granted yet. */
 struct vacancy {
     job_id victim;
     struct room_part left;
@@ -25,7 +25,7 @@ struct step {
     uint32_t change;
     uint32_t last_change;   /* what was known of the job before, for plan->of_job */
     uint32_t vacancy_first; /* of a revocation                                    */
-    job_id gpus_of;         /* a revocation taken back: in whose vacancy they were */
+    job_id gpus_of; /* of a revocation taken back: the job that had them vacant */
 };
 
 struct plan {
@@ -50,12 +50,12 @@ struct plan {
 
     uint32_t *of_job;     /* 1 + its last change in this plan; 0: none */
     bool *revoked;        /* by this plan, whether it is granted others or not */
-    uint32_t *guest;      /* 1 + who is granted its seats beside it; 0: nobody */
+    uint32_t *guest;      /* 1 + the job that is granted its seats beside it; 0: none */
     uint32_t *of_node;    /* first vacancy, or NONE                    */
     struct room *on_node; /* vacated there in all                      */
     uint32_t vacated_gpu_count;
     int64_t wake_ns;
-    job_id wrong; /* revoked or dropped, though it may not be; JOB_NONE: nobody */
+    job_id wrong_job; /* revoked or dropped against the rules; JOB_NONE: none */
     bool wrong_drop;
 };
 
@@ -65,31 +65,31 @@ static inline const struct change *last_change(const struct plan *plan, job_id j
     return at ? &plan->changes[at - 1] : NULL;
 }
 
-/* Will be gone from the seats it has now. */
-static inline bool leaves(const struct plan *plan, job_id job)
+/* It will give up the seats it holds now. */
+static inline bool job_leaves(const struct plan *plan, job_id job)
 {
     return plan->revoked[job] || plan->jobs[job].state == JOB_STOPPING;
 }
 
-/* Somebody is beside a job and stays, or comes there: who leaves to come does not leave. */
-static inline bool has_company(const struct plan *plan, job_id id)
+/* It has a partner that stays, or one to come; a partner that moves to it counts as well. */
+static inline bool has_partner(const struct plan *plan, job_id id)
 {
     const struct job *job = &plan->jobs[id];
     if (job->coming != JOB_NONE)
         return true;
     if (job->partner == JOB_NONE)
         return false;
-    return plan->jobs[job->partner].partner != id || !leaves(plan, job->partner);
+    return plan->jobs[job->partner].partner != id || !job_leaves(plan, job->partner);
 }
 
-/* Somebody else uses the same accelerators and stays, or comes: they are not vacated. */
-static inline bool shares_on(const struct plan *plan, job_id id)
+/* Another job uses the same GPUs and stays, or will: they are not vacated. */
+static inline bool shares_gpus(const struct plan *plan, job_id id)
 {
-    return plan->guest[id] || has_company(plan, id);
+    return plan->guest[id] || has_partner(plan, id);
 }
 
-static inline struct vacancy *vacancy_of(const struct plan *plan, node_id node,
-                                         job_id victim)
+static inline struct vacancy *find_vacancy(const struct plan *plan, node_id node,
+                                           job_id victim)
 {
     uint32_t v = plan->of_node[node];
     while (v != NONE && plan->vacancies[v].victim != victim)
@@ -97,29 +97,29 @@ static inline struct vacancy *vacancy_of(const struct plan *plan, node_id node,
     return v == NONE ? NULL : &plan->vacancies[v];
 }
 
-/* Of a seat's accelerators those that will be free: what others use now stays theirs. */
+/* A seat's GPUs that will be free: those in use outside of Berth will not. */
 static inline uint64_t plan_left_behind(const struct plan *plan,
                                         const struct seat *seat)
 {
     return seat->gpus & ~plan->state->foreign[seat->node];
 }
 
-/* Take room that is free, or put it back; the same with a vacancy; with all of a job's. */
+/* Take what is free, or put it back; the same with a vacancy; with all vacancies of a job. */
 void plan_free_change(struct plan *plan, const struct room_part *part, bool taken);
 void plan_vacancy_change(struct plan *plan, struct vacancy *vacancy,
                          const struct room_part *part, bool taken);
 void plan_vacancies_change(struct plan *plan, job_id id, job_id gpus_of, bool taken);
 
-/* A change to come; and, once it is written, that it is the last word on its job. */
+/* A new change; and, once it is written, the step that makes it the last of its job. */
 struct change *plan_change_add(struct plan *plan, enum change_kind kind, job_id job);
 struct step *plan_step_add(struct plan *plan, enum step_kind kind, uint32_t change);
 
-/* Where a job will be once the plan is carried out; 'granted' NULL: where it is. */
-struct stand {
+/* A job's seats once the plan is carried out; 'granted' NULL: those it holds. */
+struct final_seats {
     const struct change *granted;
     const struct seat *seats;
     uint32_t count;
 };
 
-/* False if it will be nowhere. */
-bool plan_find_stand(const struct plan *plan, job_id id, struct stand *ret_stand);
+/* False if it will hold none. */
+bool plan_find_final(const struct plan *plan, job_id id, struct final_seats *ret_stand);

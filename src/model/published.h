@@ -4,7 +4,7 @@
  * Steps per second of the 26 configurations that Gavel (Narayanan et al., OSDI '20) was
  * measured with, alone on their accelerators.  The figures are in data/gavel-rates.csv,
  * from which the table is made when Berth is built; their order is the published one,
- * as whoever draws jobs from it needs it.  How two of them share is our own fit, in
+ * which the generator of its workloads needs.  How two of them share is our own fit, in
  * data/gavel-sharing.csv.
  */
 #pragma once

@@ -1,5 +1,5 @@
 /*
- * reasons.h - why a job waits: a few sentences, each with a word for programs, and who is
+ * reasons.h - why a job waits: a few sentences, each with a token for programs, and the jobs
  * ahead of it.
  */
 #pragma once
@@ -8,11 +8,11 @@
 #include <stdint.h>
 
 #define REASONS_MAX 16
-#define AHEAD_MAX 100 /* of those ahead that are named; the others are counted */
+#define AHEAD_MAX 100 /* jobs ahead that are listed; the others are counted */
 
 struct reason {
     const char
-        *token;     /* a word that stays the same: "order", "resources"; not copied */
+        *token;     /* for programs, never changed: "order", "resources"; not copied */
     char text[240]; /* a sentence without a full stop */
 };
 
@@ -24,7 +24,7 @@ struct reasons {
         uint64_t id; /* public */
     } ahead[AHEAD_MAX];
     uint32_t ahead_count;
-    uint32_t ahead_more; /* not named */
+    uint32_t ahead_more; /* not listed */
 };
 
 void reasons_reset(struct reasons *reasons);
@@ -34,8 +34,8 @@ void reasons_add(struct reasons *reasons, const char *token, const char *fmt, ..
     __attribute__((format(printf, 3, 4)));
 
 /*
- * Somebody is ahead, and has not been said to be; those with the smallest keys are named, in
- * that order, then by id.
+ * Add a job that is ahead and was not added before.  Those with the smallest keys are listed,
+ * in that order, then by id.
  */
 void reasons_add_ahead(struct reasons *reasons, int64_t key, uint64_t id);
 
@@ -44,5 +44,5 @@ static inline uint32_t reasons_ahead_total(const struct reasons *reasons)
     return reasons->ahead_count + reasons->ahead_more;
 }
 
-/* The first reason with this word, or NULL. */
+/* The first reason with this token, or NULL. */
 const struct reason *reasons_find(const struct reasons *reasons, const char *token);

@@ -5,8 +5,8 @@
 
 #define MEMORY_ALL 100 /* percent */
 
-static const struct sharing *behaviour(const struct throughput *table,
-                                       const struct job *job, uint32_t type)
+static const struct sharing *find_model(const struct throughput *table,
+                                        const struct job *job, uint32_t type)
 {
     if (job->kind == KIND_NONE || type >= TYPES_MAX)
         return NULL;
@@ -15,8 +15,8 @@ static const struct sharing *behaviour(const struct throughput *table,
 }
 
 /* What each keeps of its rate alone, by the model; false if they must not share. */
-static bool modelled(const struct sharing *a, const struct sharing *b, uint32_t gpus,
-                     double ret_kept[2])
+static bool apply_model(const struct sharing *a, const struct sharing *b, uint32_t gpus,
+                        double ret_kept[2])
 {
     if (gpus > 1 || a->memory + b->memory > MEMORY_ALL)
         return false;
@@ -31,11 +31,11 @@ bool sharing_rates(const struct throughput *table, const struct job *a,
 {
     if (throughput_pair(table, a->kind, b->kind, type, gpus, spread, ret_rates))
         return ret_rates[0] > 0;
-    const struct sharing *of_a = behaviour(table, a, type);
-    const struct sharing *of_b = behaviour(table, b, type);
+    const struct sharing *of_a = find_model(table, a, type);
+    const struct sharing *of_b = find_model(table, b, type);
     double kept[2] = { SHARED_SPEED, SHARED_SPEED };
     ret_rates[0] = ret_rates[1] = 0;
-    if (of_a && of_b && !modelled(of_a, of_b, gpus, kept))
+    if (of_a && of_b && !apply_model(of_a, of_b, gpus, kept))
         return false;
     double rate_a = throughput_rate(table, a, type, gpus, spread) * kept[0];
     double rate_b = throughput_rate(table, b, type, gpus, spread) * kept[1];
@@ -51,5 +51,5 @@ bool sharing_is_known(const struct throughput *table, const struct job *a,
 {
     double rates[2];
     return throughput_pair(table, a->kind, b->kind, type, gpus, false, rates) ||
-           (behaviour(table, a, type) && behaviour(table, b, type));
+           (find_model(table, a, type) && find_model(table, b, type));
 }

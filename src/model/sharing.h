@@ -1,14 +1,14 @@
 /*
  * sharing.h - how fast two jobs run that share their accelerators.
  *
- * As they were measured together where a table says so.  Where none does, kinds whose
- * behaviour is known follow a model of two numbers each (docs/internals/sharing.md):
+ * As measured together where a table has the pair.  Otherwise kinds of known behaviour
+ * follow a model of two numbers each (docs/internals/sharing.md):
  *
  *     rate of a beside b / rate of a alone = 1 / (1 + sensitivity(a) * pressure(b))
  *
- * and must not share if both together want more memory than there is, or if the gang
- * has more than one accelerator, where nobody has measured anything but failure.  Other
- * jobs keep SHARED_SPEED of what they do alone, whoever is beside them.
+ * and must not share if both together need more memory than there is, or if the gang has
+ * more than one GPU: all measurements of that failed.  Other jobs keep SHARED_SPEED of their
+ * rate alone with any partner.
  */
 #pragma once
 
@@ -29,8 +29,8 @@ bool sharing_rates(const struct throughput *table, const struct job *a,
                    double ret_rates[2]);
 
 /*
- * Whether that is known: measured, or by the model, whose kinds have a known size in
- * memory.  Of others it can only be hoped that they fit.
+ * Whether that is known: measured, or by the model, which knows how much memory its kinds
+ * need.  Whether other jobs fit together is unknown.
  */
 bool sharing_is_known(const struct throughput *table, const struct job *a,
                       const struct job *b, uint32_t type, uint32_t gpus);

@@ -2,7 +2,7 @@
  * state.c - the cluster as we know it; changed by events only.
  *
  * What each event means for a job: its state, its progress, the time it has waited and
- * been served.  Who holds what on which node is kept in allocation.c.
+ * been served.  Which job holds what on which node is kept in allocation.c.
  */
 #include "model/state.h"
 
@@ -18,11 +18,11 @@
 
 #define NONE UINT32_MAX
 /*
- * Every accelerator may be held by two and promised to two, everybody without one holds
- * a seat and may be promised another; and rows are up to twice as long as they need be.
- * A row once cut is not joined with others: there may be that much of each length.
+ * Every GPU may be held by two jobs and pending for two; a job without GPUs holds one seat
+ * and may have another pending; and rows are up to twice as long as needed.  Free rows are
+ * never joined: there may be that many of each length.
  */
-static uint32_t seats_at_most(const struct cluster *cluster, uint32_t job_max)
+static uint32_t count_seats_max(const struct cluster *cluster, uint32_t job_max)
 {
     uint32_t lengths = 1;
     while (lengths < SEAT_CLASSES - 1 && 1u << (lengths - 1) < cluster->node_count)
@@ -37,7 +37,7 @@ void state_init(struct state *state, struct arena *run, const struct cluster *cl
 {
     *state = (struct state){ .job_max = job_max, .free_slot = NONE, .id_next = 1 };
     state->jobs = arena_array(run, struct job, job_max);
-    state->seat_max = seats_at_most(cluster, job_max);
+    state->seat_max = count_seats_max(cluster, job_max);
     state->seats = arena_array(run, struct seat, state->seat_max);
     for (uint32_t i = 0; i < SEAT_CLASSES; i++)
         state->seat_free[i] = NONE;
@@ -82,8 +82,8 @@ job_id state_find(const struct state *state, uint64_t id)
 
 /* --- time ---------------------------------------------------------------------- */
 
-/* Steps so far become the anchor; from now on 'rate_per_s'. */
-static void anchor(struct job *job, int64_t now_ns, double rate_per_s)
+/* The steps so far become the anchor; 'rate_per_s' holds from now on. */
+static void move_anchor(struct job *job, int64_t now_ns, double rate_per_s)
 {
     job->steps = job_steps(job, now_ns);
     job->anchor_ns = now_ns;
@@ -105,7 +105,7 @@ static double expected_rate(const struct state *state, const struct job *job)
                            job->spread_now);
 }
 
-/* Book the time in seats up to now. */
+/* Add the GPU-time up to now. */
 static void book_service(struct state *state, job_id id, int64_t now_ns)
 {
     struct job *job = &state->jobs[id];
@@ -126,7 +126,7 @@ static void book_waiting(struct job *job, int64_t now_ns)
 
 /* --- losses -------------------------------------------------------------------- */
 
-static void loss_add(struct state *state, struct job *job, double steps, double loss)
+static void add_loss(struct state *state, struct job *job, double steps, double loss)
 {
     job->loss = loss;
     if (job->loss_ring == NONE) {
@@ -145,7 +145,7 @@ static void loss_add(struct state *state, struct job *job, double steps, double 
 
 /* --- what each event does -------------------------------------------------------- */
 
-static void submitted(struct state *state, struct event *event)
+static void apply_submitted(struct state *state, struct event *event)
 {
     job_id id = state->free_slot;
     if (id != NONE)
@@ -183,13 +183,13 @@ static void submitted(struct state *state, struct event *event)
     map_put(&state->slots, job->id, id);
     state->live_count++;
     state->waiting_count += job->state == JOB_WAITING;
-    state->view.closed = false; /* whatever was expected */
+    state->view.closed = false; /* this job was not expected */
     event->job = id;
     event->generation = job->generation;
 }
 
-/* The job is over: its slot may be used again, its record stays until then. */
-static void forget(struct state *state, job_id id)
+/* End a job: its slot may be used again, its record stays until then. */
+static void end_job(struct state *state, job_id id)
 {
     struct job *job = &state->jobs[id];
     if (job->loss_ring != NONE) {
@@ -198,15 +198,15 @@ static void forget(struct state *state, job_id id)
     }
     job->state = JOB_FREE;
     node_set_drop(job->set);
-    job->set = NULL; /* it may be another's by the time somebody looks */
+    job->set = NULL; /* it may be another job's by the next read */
     map_remove(&state->slots, job->id);
     state->live_count--;
     job->pending_from = state->free_slot;
     state->free_slot = id;
 }
 
-/* Out of its seats: to the seats promised to it, back to the queue, or gone. */
-static void left_seats(struct state *state, job_id id, int64_t now_ns)
+/* A job gives its seats up: it goes to its pending allocation, back to the queue, or ends. */
+static void leave_seats(struct state *state, job_id id, int64_t now_ns)
 {
     struct job *job = &state->jobs[id];
     book_service(state, id, now_ns);
@@ -218,7 +218,7 @@ static void left_seats(struct state *state, job_id id, int64_t now_ns)
         job->attempt++;
         allocation_count_seats(state, job, &job->next);
     } else if (job->leaving) {
-        forget(state, id);
+        end_job(state, id);
     } else {
         job->state = JOB_WAITING;
         job->steps_max = 0;
@@ -228,7 +228,7 @@ static void left_seats(struct state *state, job_id id, int64_t now_ns)
     }
 }
 
-static void ended(struct state *state, job_id id, const struct event *event)
+static void apply_ended(struct state *state, job_id id, const struct event *event)
 {
     struct job *job = &state->jobs[id];
     if (event->kind == EVENT_FINISHED)
@@ -238,10 +238,11 @@ static void ended(struct state *state, job_id id, const struct event *event)
     if (job->next.count)
         allocation_drop_pending(state, id);
     allocation_release(state, id);
-    forget(state, id);
+    end_job(state, id);
 }
 
-static void started(struct state *state, struct job *job, const struct event *event)
+static void apply_started(struct state *state, struct job *job,
+                          const struct event *event)
 {
     book_waiting(job, event->at_ns);
     job->seats = job->next;
@@ -255,7 +256,7 @@ static void started(struct state *state, struct job *job, const struct event *ev
     state->seated_count++;
 }
 
-static void lost(struct state *state, job_id id, const struct event *event)
+static void apply_lost(struct state *state, job_id id, const struct event *event)
 {
     struct job *job = &state->jobs[id];
     job->failures++;
@@ -264,7 +265,7 @@ static void lost(struct state *state, job_id id, const struct event *event)
         job->gpus_now = 0;
         job->type_now = TYPE_NONE;
         if (job->leaving) {
-            forget(state, id);
+            end_job(state, id);
             return;
         }
         job->state = JOB_WAITING;
@@ -272,14 +273,13 @@ static void lost(struct state *state, job_id id, const struct event *event)
         return;
     }
     if (job_runs(job) && job->next.count)
-        allocation_drop_pending(state,
-                                id); /* it was about to go on with another size */
+        allocation_drop_pending(state, id); /* it was about to change its size */
     job->steps = event->steps;
     job->anchor_ns = event->at_ns;
-    left_seats(state, id, event->at_ns);
+    leave_seats(state, id, event->at_ns);
 }
 
-static void placed(struct state *state, job_id id, const struct event *event)
+static void apply_placed(struct state *state, job_id id, const struct event *event)
 {
     struct job *job = &state->jobs[id];
     assert(job->state == JOB_WAITING || job->state == JOB_STOPPING);
@@ -294,18 +294,18 @@ static void placed(struct state *state, job_id id, const struct event *event)
     }
 }
 
-static void recalled(struct job *job, const struct event *event)
+static void apply_recalled(struct job *job, const struct event *event)
 {
     assert(event->rule == RULE_CANCEL ? job_can_be_stopped(job)
                                       : job_is_preemptible(job));
-    anchor(job, event->at_ns, 0);
+    move_anchor(job, event->at_ns, 0);
     job->state = JOB_STOPPING;
     job->recalled_ns = event->at_ns;
     if (event->rule != RULE_RESIZE && event->rule != RULE_CANCEL)
         job->preemptions++;
 }
 
-static void resized(struct state *state, job_id id, const struct event *event)
+static void apply_resized(struct state *state, job_id id, const struct event *event)
 {
     struct job *job = &state->jobs[id];
     assert(job->next.count);
@@ -314,7 +314,7 @@ static void resized(struct state *state, job_id id, const struct event *event)
     job->next = (struct seat_row){ 0, 0 };
     allocation_release(state, id);
     job->seats = next;
-    job->state = JOB_RUNNING; /* it has loaded on the way */
+    job->state = JOB_RUNNING; /* it has resumed already */
     allocation_count_seats(state, job, &job->seats);
     job->steps = event->steps;
     job->anchor_ns = event->at_ns;
@@ -322,20 +322,20 @@ static void resized(struct state *state, job_id id, const struct event *event)
         event->rate_per_s > 0 ? event->rate_per_s : expected_rate(state, job);
 }
 
-static void cancelled(struct state *state, job_id id)
+static void apply_cancelled(struct state *state, job_id id)
 {
     struct job *job = &state->jobs[id];
     job->leaving = true;
     if (job->state == JOB_WAITING || job->state == JOB_HELD) {
         state->waiting_count -= job->state == JOB_WAITING;
-        forget(state, id);
+        end_job(state, id);
     } else if (job_holds_seats(job) && job->next.count) {
-        allocation_drop_pending(state, id); /* it goes nowhere else */
+        allocation_drop_pending(state, id); /* it will not move */
     }
 }
 
-/* What its owner may say anew while nobody counts on it. */
-static void changed(struct job *job, const struct job *spec)
+/* Settings that the owner of a held job may change. */
+static void apply_changed(struct job *job, const struct job *spec)
 {
     job->class = spec->class;
     job->weight = spec->weight;
@@ -345,7 +345,8 @@ static void changed(struct job *job, const struct job *spec)
 }
 
 /* Times, steps and counts of a job that was there before a restart. */
-static void restored(struct state *state, struct job *job, const struct event *event)
+static void apply_restored(struct state *state, struct job *job,
+                           const struct event *event)
 {
     const struct job *kept = event->spec;
     job->attempt = kept->attempt;
@@ -374,12 +375,12 @@ static void restored(struct state *state, struct job *job, const struct event *e
     for (uint32_t t = 0; history && history->served_ns && t < types; t++)
         state->served_ns[(size_t)event->job * types + t] = history->served_ns[t];
     for (uint32_t i = 0; history && i < history->report_count; i++)
-        loss_add(state, job, history->steps[i], history->losses[i]);
+        add_loss(state, job, history->steps[i], history->losses[i]);
 }
 
 /*
- * How long a step really takes.  Without a row in the table of throughputs a job's rates
- * on all types stand in proportion, so what is measured on one says something of all.
+ * How long a step really takes.  Without a row in the throughput table a job's rates on all
+ * types are proportional, so a measurement on one type holds for all.
  */
 static void learn_rate(const struct state *state, struct job *job,
                        const struct event *event)
@@ -398,8 +399,8 @@ static void learn_rate(const struct state *state, struct job *job,
 }
 
 /*
- * What it took to leave is what it will take the next time.  One that was killed needs more
- * than its grace, whatever it says: to those who ask it does not save its state.
+ * The time it took to checkpoint is what it will take the next time.  A job that was killed
+ * needs more than its grace period, whatever it declared: it counts as unable to checkpoint.
  */
 static void learn_pause(struct job *job, const struct event *event)
 {
@@ -460,15 +461,14 @@ static bool is_expected(const struct job *job, enum event_kind kind)
 }
 
 /*
- * What a job says of itself may be anything that is a number.  Beyond these nobody trains,
- * and sums lose their last digits: such a figure is replaced by what was known, before
- * anybody reckons with it.
+ * A job may report any number.  Beyond these bounds no job trains, and sums lose their last
+ * digits: such a figure is replaced by what was known before.
  */
 #define STEPS_MAX 1e15
 #define RATE_MIN 1e-6
 #define RATE_MAX 1e9
 
-static void believe(const struct job *job, struct event *event)
+static void clamp_report(const struct job *job, struct event *event)
 {
     if (event->kind < EVENT_STARTED || event->kind > EVENT_LOST ||
         event->kind == EVENT_SENT)
@@ -502,7 +502,7 @@ bool state_apply(struct state *state, struct event *event)
     while (state->touched_count > 0)
         state->is_touched[state->touched[--state->touched_count]] = false;
     if (event->kind == EVENT_SUBMITTED) {
-        submitted(state, event);
+        apply_submitted(state, event);
         return true;
     }
     if (event->kind == EVENT_CLOSED) {
@@ -525,16 +525,16 @@ bool state_apply(struct state *state, struct event *event)
     if (event->kind == EVENT_LOST && job->state == JOB_STOPPING && job->next.count &&
         event->attempt == job->attempt + 1 && event->generation == job->generation) {
         allocation_drop_pending(
-            state, id); /* where it was to go is gone; it still has to leave */
+            state, id); /* its pending allocation is gone; it still has to stop */
         return true;
     }
     if (is_late(state, event) || !is_expected(job, event->kind))
         return false;
-    believe(job, event);
+    clamp_report(job, event);
 
     switch (event->kind) {
     case EVENT_STARTED:
-        started(state, job, event);
+        apply_started(state, job, event);
         break;
     case EVENT_LOADED:
         job->state = JOB_RUNNING;
@@ -545,7 +545,7 @@ bool state_apply(struct state *state, struct event *event)
             job->rate_per_s = event->rate_per_s;
         break;
     case EVENT_PROGRESS:
-        anchor(job, event->at_ns, job->rate_per_s);
+        move_anchor(job, event->at_ns, job->rate_per_s);
         job->steps = event->steps;
         learn_rate(state, job, event);
         if (event->steps_total > 0)
@@ -553,7 +553,7 @@ bool state_apply(struct state *state, struct event *event)
         if (event->rate_per_s > 0)
             job->rate_per_s = event->rate_per_s;
         if (!isnan(event->loss))
-            loss_add(state, job, event->steps, event->loss);
+            add_loss(state, job, event->steps, event->loss);
         break;
     case EVENT_SENT:
         job->sends_per_s = event->sends_per_s;
@@ -565,30 +565,30 @@ bool state_apply(struct state *state, struct event *event)
         job->state = JOB_IDLE;
         break;
     case EVENT_RESIZED:
-        resized(state, id, event);
+        apply_resized(state, id, event);
         break;
     case EVENT_STOPPED:
         learn_pause(job, event);
         job->steps = event->steps;
         job->anchor_ns = event->at_ns;
-        left_seats(state, id, event->at_ns);
+        leave_seats(state, id, event->at_ns);
         break;
     case EVENT_FINISHED:
     case EVENT_FAILED:
-        ended(state, id, event);
+        apply_ended(state, id, event);
         break;
     case EVENT_LOST:
-        lost(state, id, event);
+        apply_lost(state, id, event);
         break;
     case EVENT_PLACED:
-        placed(state, id, event);
+        apply_placed(state, id, event);
         break;
     case EVENT_RECALLED:
-        recalled(job, event);
+        apply_recalled(job, event);
         break;
     case EVENT_RESIZING:
         assert(job_runs(job));
-        anchor(job, event->at_ns, 0); /* it makes no steps meanwhile */
+        move_anchor(job, event->at_ns, 0); /* it makes no steps meanwhile */
         allocation_reserve(state, event);
         job->steps_max = event->steps_max;
         job->spread_now = event->spread;
@@ -605,17 +605,17 @@ bool state_apply(struct state *state, struct event *event)
         job->level = event->level;
         break;
     case EVENT_CANCELLED:
-        cancelled(state, id);
+        apply_cancelled(state, id);
         break;
     case EVENT_CHANGED:
-        changed(job, event->spec);
+        apply_changed(job, event->spec);
         break;
     case EVENT_RESTORED:
-        restored(state, job, event);
+        apply_restored(state, job, event);
         break;
     case EVENT_DROPPED:
         state->waiting_count--;
-        forget(state, id);
+        end_job(state, id);
         break;
     case EVENT_HELD:
         job->state = JOB_HELD;

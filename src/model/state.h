@@ -13,7 +13,7 @@ struct arena;
 
 #define SEAT_CLASSES 21 /* rows of 1, 2, 4, … 2^20 seats */
 
-/* Room that 'victim' leaves to 'successor' on one node. */
+/* What 'victim' will free for 'successor' on one node. */
 struct pending_share {
     job_id victim, successor;
     struct room_part part;
@@ -21,7 +21,7 @@ struct pending_share {
     uint32_t next_of_successor;
 };
 
-/* How many rows of seats, held or promised, each accelerator of a node stands in. */
+/* In how many rows of seats, held or pending, each GPU of a node is. */
 struct holds {
     uint64_t digit[3]; /* binary, an accelerator per bit: up to seven */
 };
@@ -57,8 +57,8 @@ struct state {
 
     int64_t *served_ns; /* GPU-time by [slot * type_count + type] */
 
-    /* Others than the event's own whom the last event changed: who shares, who was promised
-     * what.  For whoever keeps a copy of each job. */
+    /* Jobs besides the event's own that the last event changed: partners, and jobs with
+     * pending shares.  For observers that keep a copy of each job. */
     job_id *touched;
     uint32_t touched_count;
     bool *is_touched; /* by slot */
@@ -74,7 +74,7 @@ void state_init(struct state *state, struct arena *run, const struct cluster *cl
 void state_release(struct state *state);
 
 /*
- * Take note of what happened.  A SUBMITTED event gets its slot here ('job' and
+ * Apply an event.  A SUBMITTED event gets its slot here ('job' and
  * 'generation' are written).  Returns false, and changes nothing, for an event of an
  * attempt that is over: such events are late, not wrong.  After a job's end its record
  * can be read until the next submission.

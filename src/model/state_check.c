@@ -1,8 +1,8 @@
 /*
  * state_check.c - assert that every account adds up.
  *
- * Counts everything again from the jobs' seats and promises and compares with the books
- * that state.c keeps as events come in.
+ * Counts everything again from the jobs' seats and pending shares, and compares with the
+ * accounts that state.c keeps as events come in.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -14,11 +14,10 @@
 #include "model/state.h"
 
 /*
- * What jobs hold or have been promised on one node.  An accelerator may stand in several
- * rows; two jobs at most sit there at once, and two at most remain when all who leave have
- * left and all who come have come.
+ * What jobs hold or have pending on one node.  A GPU may be in several rows; at most two jobs
+ * hold it at once, and at most two will when all pending changes are made.
  */
-struct tally {
+struct node_tally {
     uint8_t rows[NODE_GPUS_MAX];
     job_id seated[NODE_GPUS_MAX][2];
     job_id in_the_end[NODE_GPUS_MAX][2];
@@ -26,11 +25,11 @@ struct tally {
 };
 
 static void count_row(const struct state *state, const struct seat_row *row,
-                      struct tally *tallies)
+                      struct node_tally *tallies)
 {
     for (uint32_t i = 0; i < row->count; i++) {
         const struct seat *seat = &state->seats[row->first + i];
-        struct tally *tally = &tallies[seat->node];
+        struct node_tally *tally = &tallies[seat->node];
         for (uint64_t left = seat->gpus; left; left &= left - 1)
             tally->rows[__builtin_ctzll(left)]++;
         tally->cpu_milli += seat->cpu_milli;
@@ -45,7 +44,7 @@ static void add_one_of_two(job_id two[2], job_id id)
     two[at] = id;
 }
 
-/* Where others wait for a job to leave: it will, though it may not know yet. */
+/* Other jobs wait for this one to stop: it will, though it may not have been told yet. */
 static uint64_t promised_gpus(const struct state *state, job_id id, node_id node)
 {
     uint64_t gpus = 0;
@@ -61,7 +60,7 @@ static uint64_t promised_gpus(const struct state *state, job_id id, node_id node
 }
 
 static void count_who(const struct state *state, job_id id, const struct seat_row *row,
-                      bool in_the_end, struct tally *tallies)
+                      bool in_the_end, struct node_tally *tallies)
 {
     bool stays = in_the_end && row == &state->jobs[id].seats;
     for (uint32_t i = 0; i < row->count; i++) {
@@ -71,13 +70,14 @@ static void count_who(const struct state *state, job_id id, const struct seat_ro
             left &= ~promised_gpus(state, id, seat->node);
         for (; left; left &= left - 1) {
             uint32_t g = (uint32_t)__builtin_ctzll(left);
-            struct tally *tally = &tallies[seat->node];
+            struct node_tally *tally = &tallies[seat->node];
             add_one_of_two(in_the_end ? tally->in_the_end[g] : tally->seated[g], id);
         }
     }
 }
 
-static void uncount_pending_share(struct tally *tally, const struct room_part *part)
+static void uncount_pending_share(struct node_tally *tally,
+                                  const struct room_part *part)
 {
     assert(tally->cpu_milli >= part->cpu_milli);
     assert(tally->mem_mib >= part->mem_mib);
@@ -90,7 +90,7 @@ static bool is_related(const struct job *job, job_id other)
     return job->partner == other || job->coming == other || job->next_partner == other;
 }
 
-/* Who is noted as sharing, or as about to, is noted there as well. */
+/* Partners, present and future, name each other. */
 static void check_relations(const struct state *state, job_id id)
 {
     const struct job *job = &state->jobs[id];
@@ -120,7 +120,7 @@ static void check_two(const struct state *state, const job_id two[2], bool seate
     }
 }
 
-static void count_job(const struct state *state, job_id id, struct tally *tallies)
+static void count_job(const struct state *state, job_id id, struct node_tally *tallies)
 {
     const struct job *job = &state->jobs[id];
     bool seated = job_holds_seats(job);
@@ -155,7 +155,7 @@ static void count_job(const struct state *state, job_id id, struct tally *tallie
 }
 
 static void uncount_pending_shares(const struct state *state, job_id id,
-                                   struct tally *tallies)
+                                   struct node_tally *tallies)
 {
     for (uint32_t p = state->jobs[id].pending_from; p != UINT32_MAX;
          p = state->pending_shares[p].next_of_successor) {
@@ -169,7 +169,8 @@ static void uncount_pending_shares(const struct state *state, job_id id,
         assert(state->pending_shares[p].victim == id);
 }
 
-static void check_node(const struct state *state, node_id n, const struct tally *tally)
+static void check_node(const struct state *state, node_id n,
+                       const struct node_tally *tally)
 {
     const struct node *node = &state->view.cluster->nodes[n];
     const struct room *room = &state->free.rooms[n];
@@ -181,7 +182,7 @@ static void check_node(const struct state *state, node_id n, const struct tally 
         assert(tally->rows[g] == rows);
         bool is_ours = !(state->foreign[n] >> g & 1);
         assert(is_free == (g < node->gpu_count && rows == 0 && is_ours));
-        check_two(state, tally->seated[g], true); /* nobody holds another's seat */
+        check_two(state, tally->seated[g], true); /* no job holds the seat of another */
         check_two(state, tally->in_the_end[g], false);
     }
     assert(tally->cpu_milli + room->cpu_milli == node->cpu_milli);
@@ -192,7 +193,7 @@ static void check_node(const struct state *state, node_id n, const struct tally 
 void state_check(const struct state *state)
 {
     uint32_t node_count = state->view.cluster->node_count;
-    struct tally *tallies = memory_checked(calloc(node_count, sizeof *tallies));
+    struct node_tally *tallies = memory_checked(calloc(node_count, sizeof *tallies));
     uint32_t live = 0;
     uint32_t waiting = 0;
     uint32_t seated = 0;
@@ -214,7 +215,7 @@ void state_check(const struct state *state)
     assert(waiting == state->waiting_count);
     assert(seated == state->seated_count);
 
-    /* Who leaves may wait for others himself: all seats are counted before this. */
+    /* A stopping job may wait for others itself: all seats are counted before this. */
     for (job_id id = 0; id < state->job_count; id++)
         if (state->jobs[id].state != JOB_FREE)
             uncount_pending_shares(state, id, tallies);

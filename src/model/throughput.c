@@ -145,8 +145,8 @@ int throughput_load(struct throughput *table, struct arena *arena, const char *p
 /* --- rates --------------------------------------------------------------------------- */
 
 /* What was measured: spread gangs without a figure of their own go as the others do. */
-static double measured(const struct throughput_row *row, uint32_t type, uint32_t size,
-                       bool spread)
+static double find_measured(const struct throughput_row *row, uint32_t type,
+                            uint32_t size, bool spread)
 {
     double rate = row->rate[type][size][spread];
     return rate < 0 && spread ? row->rate[type][size][0] : rate;
@@ -157,7 +157,7 @@ static double row_rate(const struct throughput_row *row, uint32_t type, uint32_t
 {
     uint32_t below = RATE_SIZES; /* largest size measured that is not above 'gpus' */
     for (uint32_t s = 0; s < RATE_SIZES; s++) {
-        double rate = measured(row, type, s, spread);
+        double rate = find_measured(row, type, s, spread);
         if (rate < 0)
             continue;
         uint32_t size = UINT32_C(1) << s;
@@ -169,13 +169,13 @@ static double row_rate(const struct throughput_row *row, uint32_t type, uint32_t
         }
         if (below == RATE_SIZES)
             return rate * gpus / size; /* smaller than any measured */
-        double low = measured(row, type, below, spread);
+        double low = find_measured(row, type, below, spread);
         double low_size = (double)(UINT32_C(1) << below);
         return low + (rate - low) * (gpus - low_size) / (size - low_size);
     }
     if (below == RATE_SIZES)
         return 0;
-    return measured(row, type, below, spread) * gpus / (UINT32_C(1) << below);
+    return find_measured(row, type, below, spread) * gpus / (UINT32_C(1) << below);
 }
 
 double throughput_rate(const struct throughput *table, const struct job *job,
@@ -233,7 +233,7 @@ bool throughput_add_pair(struct throughput *table, struct arena *arena, uint32_t
     double *own = &(*square)[(size_t)first * n + other];
     double *others = &(*square)[(size_t)other * n + first];
     *own = rates[0] > 0 ? rates[0] : MUST_NOT;
-    if (*others == 0) /* unless its own entry says, or will say, otherwise */
+    if (*others == 0) /* unless it has, or will have, an entry of its own */
         *others = rates[1] > 0 ? rates[1] : MUST_NOT;
     table->paired = true;
     return true;

@@ -48,7 +48,7 @@ void throughput_init(struct throughput *table, const struct cluster *cluster);
 void throughput_published(struct throughput *table, struct arena *arena);
 
 /*
- * Read a table, in one of two forms that are told apart by how they begin.
+ * Read a table, in one of two formats, recognised by its first character.
  *
  * JSON:  { type: { "('kind', gpus)": { "null": rate, "('other', gpus)": [a, b] } } }
  * where "null" is the rate alone, [a, b] are the rates of the kind and of the other one
@@ -72,7 +72,7 @@ uint32_t throughput_find(const struct throughput *table, const char *name);
 
 /*
  * Steps per second of 'job' with 'gpus' accelerators of a type.  A job without a row
- * makes a step in step_s, one per second unless it says otherwise, at the size it asked
+ * makes a step in step_s, one per second unless it is set, at the size it asked
  * for; times the type's speed.  With another size all of that but fixed_s is divided
  * anew.  One that asks for no accelerator makes one step per second beside any of them.
  */

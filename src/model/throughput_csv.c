@@ -26,7 +26,7 @@ static const char *const column_names[COLUMN_COUNT] = {
     "kind", "type", "gpus", "rate", "rate_spread", "beside", "rate_beside",
 };
 
-struct lines {
+struct rates_lines {
     const char *file;
     const char *bytes; /* not read yet */
     size_t count;
@@ -37,8 +37,8 @@ struct lines {
     char *field[COLUMN_COUNT];    /* of this line; "" where there is none */
 };
 
-static int wrong(const struct lines *lines, const char *field, const char *what,
-                 struct error *err)
+static int line_error(const struct rates_lines *lines, const char *field,
+                      const char *what, struct error *err)
 {
     return error_set(err, -EINVAL, "%.120s:%llu: %.60s%s%s", lines->file,
                      (unsigned long long)lines->number, field, *field ? ": " : "",
@@ -46,7 +46,7 @@ static int wrong(const struct lines *lines, const char *field, const char *what,
 }
 
 /* The next line that is neither empty nor a comment: 1, 0 at the end, or wrong. */
-static int next_line(struct lines *lines, struct error *err)
+static int next_line(struct rates_lines *lines, struct error *err)
 {
     while (lines->count > 0) {
         const char *end = memchr(lines->bytes, '\n', lines->count);
@@ -60,7 +60,8 @@ static int next_line(struct lines *lines, struct error *err)
         if (bytes == 0 || line[0] == '#')
             continue;
         if (bytes > LINE_BYTES_MAX || memchr(line, '\0', bytes))
-            return wrong(lines, "", "is no line of text of at most 4096 bytes", err);
+            return line_error(lines, "", "is no line of text of at most 4096 bytes",
+                              err);
         memcpy(lines->text, line, bytes);
         lines->text[bytes] = '\0';
         return 1;
@@ -90,7 +91,7 @@ static char *cut_field(char *at, char **ret_field)
     return more ? next + 1 : NULL;
 }
 
-static int read_header(struct lines *lines, struct error *err)
+static int read_header(struct rates_lines *lines, struct error *err)
 {
     for (uint32_t c = 0; c < COLUMN_COUNT; c++)
         lines->place[c] = NONE;
@@ -105,20 +106,20 @@ static int read_header(struct lines *lines, struct error *err)
         while (c < COLUMN_COUNT && strcmp(column_names[c], name) != 0)
             c++;
         if (c == COLUMN_COUNT)
-            return wrong(lines, name, "no such column", err);
+            return line_error(lines, name, "no such column", err);
         if (lines->place[c] != NONE)
-            return wrong(lines, name, "the column is there twice", err);
+            return line_error(lines, name, "the column is there twice", err);
         lines->place[c] = lines->field_count;
     }
     for (uint32_t c = KIND; c <= RATE; c++)
         if (lines->place[c] == NONE)
-            return wrong(lines, column_names[c],
-                         "no such column; want kind,type,gpus,rate and a line each",
-                         err);
+            return line_error(
+                lines, column_names[c],
+                "no such column; want kind,type,gpus,rate and a line each", err);
     return 0;
 }
 
-static int read_fields(struct lines *lines, struct error *err)
+static int read_fields(struct rates_lines *lines, struct error *err)
 {
     static char nothing[1];
     char *fields[COLUMN_COUNT];
@@ -127,42 +128,48 @@ static int read_fields(struct lines *lines, struct error *err)
     while (at && count < lines->field_count)
         at = cut_field(at, &fields[count++]);
     if (at || count < lines->field_count)
-        return wrong(lines, "", "more or fewer fields than the first line has", err);
+        return line_error(lines, "", "more or fewer fields than the first line has",
+                          err);
     for (uint32_t c = 0; c < COLUMN_COUNT; c++)
         lines->field[c] = lines->place[c] == NONE ? nothing : fields[lines->place[c]];
     return 0;
 }
 
-static int read_rate(const struct lines *lines, enum column column, double *ret_rate,
-                     struct error *err)
+static int read_rate(const struct rates_lines *lines, enum column column,
+                     double *ret_rate, struct error *err)
 {
     if (units_number(lines->field[column], ret_rate) && *ret_rate >= 0 &&
         *ret_rate <= RATE_MAX)
         return 0;
-    return wrong(lines, column_names[column], "want 0 to 1e9 steps per second", err);
+    return line_error(lines, column_names[column], "want 0 to 1e9 steps per second",
+                      err);
 }
 
-static int read_size(const struct lines *lines, uint32_t *ret_size, struct error *err)
+static int read_size(const struct rates_lines *lines, uint32_t *ret_size,
+                     struct error *err)
 {
     double gpus;
     *ret_size = RATE_SIZES;
     if (units_number(lines->field[GPUS], &gpus) && gpus >= 1 && gpus <= 128)
         *ret_size = throughput_size((uint64_t)gpus);
     if (*ret_size == RATE_SIZES || (double)(1u << *ret_size) != gpus)
-        return wrong(lines, "gpus", "want 1, 2, 4, 8, 16, 32, 64 or 128", err);
+        return line_error(lines, "gpus", "want 1, 2, 4, 8, 16, 32, 64 or 128", err);
     return 0;
 }
 
-static int read_kind(const struct lines *lines, enum column column, struct error *err)
+static int read_kind(const struct rates_lines *lines, enum column column,
+                     struct error *err)
 {
     size_t bytes = strlen(lines->field[column]);
     if (bytes == 0 || bytes > KIND_BYTES_MAX)
-        return wrong(lines, column_names[column], "want a kind of 1 to 200 bytes", err);
+        return line_error(lines, column_names[column], "want a kind of 1 to 200 bytes",
+                          err);
     return 0;
 }
 
 /* The bit of the line's type in the cluster; 0: it has none of it. */
-static uint32_t type_bit(const struct throughput *table, const struct lines *lines)
+static uint32_t type_bit(const struct throughput *table,
+                         const struct rates_lines *lines)
 {
     uint32_t bits = cluster_types_named(table->cluster, lines->field[TYPE]);
     return bits & -bits;
@@ -170,7 +177,7 @@ static uint32_t type_bit(const struct throughput *table, const struct lines *lin
 
 /* A line with the rates of one kind alone. */
 static int read_alone(struct throughput *table, struct arena *arena,
-                      struct lines *lines, struct error *err)
+                      struct rates_lines *lines, struct error *err)
 {
     uint32_t size = 0;
     double rate = 0;
@@ -183,24 +190,25 @@ static int read_alone(struct throughput *table, struct arena *arena,
     if (r < 0)
         return r;
     if (*lines->field[RATE_BESIDE])
-        return wrong(lines, "rate_beside", "a rate beside nobody", err);
+        return line_error(lines, "rate_beside", "a rate beside nobody", err);
     uint32_t row = throughput_add(table, arena, lines->field[KIND]);
     if (row == KIND_NONE)
-        return wrong(lines, "kind", "too many kinds", err);
+        return line_error(lines, "kind", "too many kinds", err);
     uint32_t bit = type_bit(table, lines);
     if (!bit)
         return 0;
     double *rates = table->rows[row].rate[__builtin_ctz(bit)][size];
     if (rates[0] >= 0)
-        return wrong(lines, "rate", "a second rate of this kind, type and size", err);
+        return line_error(lines, "rate", "a second rate of this kind, type and size",
+                          err);
     rates[0] = rate;
     rates[1] = spread;
     return 0;
 }
 
 /* A line with the rates of two that share. */
-static int read_pair(struct throughput *table, struct arena *arena, struct lines *lines,
-                     struct error *err)
+static int read_pair(struct throughput *table, struct arena *arena,
+                     struct rates_lines *lines, struct error *err)
 {
     uint32_t size = 0;
     double rates[2] = { 0, 0 };
@@ -214,21 +222,22 @@ static int read_pair(struct throughput *table, struct arena *arena, struct lines
     if (r < 0)
         return r;
     if (*lines->field[RATE_SPREAD])
-        return wrong(lines, "rate_spread", "is of a gang alone, not of a pair", err);
+        return line_error(lines, "rate_spread", "is of a gang alone, not of a pair",
+                          err);
     uint32_t row = throughput_find(table, lines->field[KIND]);
     uint32_t other = throughput_find(table, lines->field[BESIDE]);
     if (row == KIND_NONE || other == KIND_NONE)
-        return wrong(lines, row == KIND_NONE ? "kind" : "beside",
-                     "shares, but has no rate alone", err);
+        return line_error(lines, row == KIND_NONE ? "kind" : "beside",
+                          "shares, but has no rate alone", err);
     uint32_t bit = type_bit(table, lines);
     if (bit && !throughput_add_pair(table, arena, row, other,
                                     (uint32_t)__builtin_ctz(bit), size, false, rates))
-        return wrong(lines, "beside", "pairs among more than 1024 kinds", err);
+        return line_error(lines, "beside", "pairs among more than 1024 kinds", err);
     return 0;
 }
 
 static int read_lines(struct throughput *table, struct arena *arena,
-                      struct lines *lines, bool pairs, struct error *err)
+                      struct rates_lines *lines, bool pairs, struct error *err)
 {
     int r = read_header(lines, err);
     while (r == 0 && (r = next_line(lines, err)) > 0) {
@@ -236,7 +245,8 @@ static int read_lines(struct throughput *table, struct arena *arena,
         if (r == 0)
             r = read_kind(lines, KIND, err);
         if (r == 0 && !*lines->field[TYPE])
-            r = wrong(lines, "type", "want the name of a type of accelerator", err);
+            r = line_error(lines, "type", "want the name of a type of accelerator",
+                           err);
         bool paired = r == 0 && *lines->field[BESIDE];
         if (r == 0 && paired == pairs)
             r = (pairs ? read_pair : read_alone)(table, arena, lines, err);
@@ -251,7 +261,7 @@ int throughput_read_csv(struct throughput *table, struct arena *arena, const cha
 {
     int r = 0;
     for (int pass = 0; pass < 2 && r == 0; pass++) {
-        struct lines lines = { .file = name, .bytes = bytes, .count = count };
+        struct rates_lines lines = { .file = name, .bytes = bytes, .count = count };
         r = read_lines(table, arena, &lines, pass == 1, err);
     }
     return r;

@@ -21,7 +21,7 @@ struct loss_ring {
 };
 
 /*
- * Time is a field, not a call: a policy that cannot ask for the clock cannot tell a
+ * Time is a field, not a call: a policy that cannot read the clock cannot tell a
  * simulation from a cluster.  Jobs carry what is declared, measured or estimated; the
  * truth of a simulated job is known to the simulated executor only.
  */
