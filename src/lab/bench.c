@@ -39,8 +39,8 @@ int bench_simulate(const char *name, bool published, struct sim_setup setup,
     return r;
 }
 
-void bench_row(struct bench *bench, const char *id, double value, const char *unit,
-               uint64_t n, const char *versus, double ratio)
+void bench_row_versus(struct bench *bench, const char *id, double value,
+                      const char *unit, uint64_t n, const char *versus, double ratio)
 {
     if (!bench->rows) {
         printf("%-34s %12.4g %-12s", id, value, unit);
@@ -60,6 +60,17 @@ void bench_row(struct bench *bench, const char *id, double value, const char *un
         json_put_number(row, "ratio", ratio);
     }
     json_add(bench->rows, row);
+}
+
+void bench_row(struct bench *bench, double value, const char *unit, uint64_t n,
+               const char *id, ...)
+{
+    char text[96];
+    va_list args;
+    va_start(args, id);
+    vsnprintf(text, sizeof text, id, args);
+    va_end(args);
+    bench_row_versus(bench, text, value, unit, n, NULL, 0);
 }
 
 void bench_note(struct bench *bench, const char *fmt, ...)
@@ -102,10 +113,7 @@ void bench_quantile_rows(struct bench_samples *samples, struct bench *bench,
         const char *name;
         double q;
     } shown[] = { { "p50", 0.5 }, { "p99", 0.99 } };
-    for (size_t i = 0; i < 2; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s.%s", id, shown[i].name);
-        bench_row(bench, name, bench_quantile(samples, shown[i].q), "ms",
-                  samples->count, NULL, 0);
-    }
+    for (size_t i = 0; i < 2; i++)
+        bench_row(bench, bench_quantile(samples, shown[i].q), "ms", samples->count,
+                  "%s.%s", id, shown[i].name);
 }

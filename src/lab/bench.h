@@ -20,15 +20,18 @@ struct bench {
     struct json *notes;
 };
 
-/*
- * Add a row: "replay_s.fifo", 0.08, "s", over n jobs.  'versus' names what it is compared
- * with, measured in the same run, and 'ratio' says how many times as fast as that it is,
- * below 1 for slower; NULL and 0 where there is nothing.
- */
-void bench_row(struct bench *bench, const char *id, double value, const char *unit,
-               uint64_t n, const char *versus, double ratio);
+/* Add a row: 0.08, "s", over n jobs, with the id "replay_s.%s" of a policy. */
+void bench_row(struct bench *bench, double value, const char *unit, uint64_t n,
+               const char *id, ...) __attribute__((format(printf, 5, 6)));
 
-/* Say how what follows was measured. */
+/*
+ * Add a row that is compared with 'versus', measured in the same run: 'ratio' says how many
+ * times as fast as that it is, below 1 for slower.  NULL and 0 without a comparison.
+ */
+void bench_row_versus(struct bench *bench, const char *id, double value,
+                      const char *unit, uint64_t n, const char *versus, double ratio);
+
+/* Say how the rows that follow were measured. */
 void bench_note(struct bench *bench, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -84,9 +84,9 @@ static void measure_family(struct bench *bench, struct fit_histories *h,
                            const char *warm)
 {
     draw_histories(h, family);
-    bench_row(bench, cold, time_fit_us(h, fit, POINTS, false), "us", POINTS, NULL, 0);
-    bench_row(bench, warm, time_fit_us(h, fit, POINTS + NEWER, true), "us", POINTS,
-              NULL, 0);
+    bench_row(bench, time_fit_us(h, fit, POINTS, false), "us", POINTS, "%s", cold);
+    bench_row(bench, time_fit_us(h, fit, POINTS + NEWER, true), "us", POINTS, "%s",
+              warm);
 }
 
 /* Many jobs, both families, as a policy would fit them at every decision. */
@@ -114,8 +114,8 @@ static void measure_jobs(struct bench *bench, struct fit_histories *h,
         cold_ms = fmin(cold_ms, (cold_s - begin_s) * 1e3);
         warm_ms = fmin(warm_ms, (warm_s - cold_s) * 1e3);
     }
-    bench_row(bench, "jobs_4000_both_cold", cold_ms, "ms", JOBS, NULL, 0);
-    bench_row(bench, "jobs_4000_both_warm", warm_ms, "ms", JOBS, NULL, 0);
+    bench_row(bench, cold_ms, "ms", JOBS, "jobs_4000_both_cold");
+    bench_row(bench, warm_ms, "ms", JOBS, "jobs_4000_both_warm");
 }
 
 /* As many jobs at random points of curves of both families; GPUs are shared out by gain. */
@@ -151,7 +151,7 @@ static void measure_gains(struct bench *bench, struct arena *arena)
         gains_share(jobs, JOBS, GPUS, 3, heap);
         best_ms = fmin(best_ms, (clock_cpu_s() - begin_s) * 1e3);
     }
-    bench_row(bench, "slaq_4000_jobs_16000_units", best_ms, "ms", JOBS, NULL, 0);
+    bench_row(bench, best_ms, "ms", JOBS, "slaq_4000_jobs_16000_units");
 }
 
 static void measure_forecast(struct bench *bench, struct fit_histories *h,
@@ -167,14 +167,14 @@ static void measure_forecast(struct bench *bench, struct fit_histories *h,
         curve_forecast(curve, 10, &predictable);
     }
     double us = (clock_cpu_s() - begin_s) * 1e6 / (HISTORIES / 10.0);
-    bench_row(bench, "forecast_100", us, "us", POINTS, NULL, 0);
+    bench_row(bench, us, "us", POINTS, "forecast_100");
 
     begin_s = clock_cpu_s();
     curve_init(curve, NULL);
     for (uint32_t i = 0; i < LONG_POINTS; i++)
         curve_add(curve, i, 1 / (1 + 0.001 * i));
     double add_ns = (clock_cpu_s() - begin_s) * 1e9 / LONG_POINTS;
-    bench_row(bench, "add_point", add_ns, "ns", LONG_POINTS, NULL, 0);
+    bench_row(bench, add_ns, "ns", LONG_POINTS, "add_point");
 }
 
 static int bench_fit_run(struct bench *bench, struct error *err)

@@ -119,14 +119,14 @@ static void measure_choices(struct bench *bench)
 {
     struct full_cluster full;
     full_cluster_make(&full, false);
-    bench_row(bench, "victim_running_80k", time_choice_us(&full, 1, CHOICES), "us",
-              RUNNING, NULL, 0);
+    bench_row(bench, time_choice_us(&full, 1, CHOICES), "us", RUNNING,
+              "victim_running_80k");
     full_cluster_release(&full);
     full_cluster_make(&full, true);
-    bench_row(bench, "victim_fixed_typical_80k",
-              time_choice_us(&full, 1, 100 * CHOICES), "us", RUNNING, NULL, 0);
-    bench_row(bench, "victim_fixed_worst_80k", time_choice_us(&full, 8, CHOICES), "us",
-              RUNNING, NULL, 0);
+    bench_row(bench, time_choice_us(&full, 1, 100 * CHOICES), "us", RUNNING,
+              "victim_fixed_typical_80k");
+    bench_row(bench, time_choice_us(&full, 8, CHOICES), "us", RUNNING,
+              "victim_fixed_worst_80k");
     full_cluster_release(&full);
 }
 
@@ -140,7 +140,7 @@ static int measure_study(struct bench *bench, struct error *err)
         &result, &cpu_s, err);
     if (r < 0)
         return r;
-    bench_row(bench, "study_cpu", cpu_s, "s", result.cost.job_count, NULL, 0);
+    bench_row(bench, cpu_s, "s", result.cost.job_count, "study_cpu");
     sim_result_release(&result);
     return 0;
 }

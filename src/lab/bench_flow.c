@@ -157,25 +157,21 @@ static double time_decision_ms(struct flow_world *world, struct error *err)
 static int measure_decisions(struct bench *bench, const char *flow, struct error *err)
 {
     struct flow_world world;
-    char id[96];
     int r = flow_world_make(&world, flow, err);
     if (r == 0) {
         const char *name = strchr(flow, ',') ? "jpas_berth" : world.flow->name;
-        snprintf(id, sizeof id, "decide_first.%s", name);
         double first_ms = 0;
         for (uint32_t i = 0; i < FIRST; i++)
             first_ms = fmax(first_ms, time_decision_ms(&world, err));
-        bench_row(bench, id, first_ms, "ms", JOBS, NULL, 0);
+        bench_row(bench, first_ms, "ms", JOBS, "decide_first.%s", name);
         double worst[2] = { 0, 0 };
         for (uint32_t i = 0; i < DECISIONS; i++) {
             worst[0] = fmax(worst[0], time_decision_ms(&world, err));
             report_progress(&world, REPORTS + i);
             worst[1] = fmax(worst[1], time_decision_ms(&world, err));
         }
-        snprintf(id, sizeof id, "decide.%s", name);
-        bench_row(bench, id, worst[0], "ms", JOBS, NULL, 0);
-        snprintf(id, sizeof id, "decide_with_fits.%s", name);
-        bench_row(bench, id, worst[1], "ms", JOBS, NULL, 0);
+        bench_row(bench, worst[0], "ms", JOBS, "decide.%s", name);
+        bench_row(bench, worst[1], "ms", JOBS, "decide_with_fits.%s", name);
     }
     flow_world_release(&world);
     return r;
@@ -193,8 +189,8 @@ static int measure_network(struct bench *bench, const char *flow, const char *id
         &result, &cpu_s, err);
     if (r < 0)
         return r;
-    bench_row(bench, id, (double)result.network.changes / cpu_s, "changes/s",
-              result.network.changes, NULL, 0);
+    bench_row(bench, (double)result.network.changes / cpu_s, "changes/s",
+              result.network.changes, "%s", id);
     sim_result_release(&result);
     return 0;
 }

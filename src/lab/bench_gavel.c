@@ -141,16 +141,17 @@ static int measure_solutions(struct bench *bench, struct error *err)
             bool patient = clp_last_s[p] * 16 < CLP_PATIENCE_S && sizes[s] <= 8192;
             if (r == 0 && patient) {
                 r = time_solution(&programme, SOLVE_CLP, &clp_s, err);
-                snprintf(id, sizeof id, "solve_clp_%s_%u", programmes[p].id, sizes[s]);
-                bench_row(bench, id, clp_s * 1e3, "ms", sizes[s], NULL, 0);
+                bench_row(bench, clp_s * 1e3, "ms", sizes[s], "solve_clp_%s_%u",
+                          programmes[p].id, sizes[s]);
                 clp_last_s[p] = clp_s;
             } else {
                 clp_last_s[p] = INFINITY;
             }
             snprintf(id, sizeof id, "solve_%s_%u", programmes[p].id, sizes[s]);
             if (r == 0)
-                bench_row(bench, id, fast_s * 1e3, "ms", sizes[s],
-                          clp_s > 0 ? "CLP" : NULL, clp_s > 0 ? clp_s / fast_s : 0);
+                bench_row_versus(bench, id, fast_s * 1e3, "ms", sizes[s],
+                                 clp_s > 0 ? "CLP" : NULL,
+                                 clp_s > 0 ? clp_s / fast_s : 0);
         }
         arena_release(&instance.arena);
         if (r < 0)
@@ -173,7 +174,6 @@ static int measure_round(struct bench *bench, const char *policy, uint32_t count
     double cpu_s;
     char cluster[96];
     char workload[64];
-    char id[64];
     snprintf(cluster, sizeof cluster, "v100:%u,p100:%u,k80:%u", count / 12, count / 12,
              count / 12);
     snprintf(workload, sizeof workload, "gavel:static=%u", count);
@@ -184,8 +184,8 @@ static int measure_round(struct bench *bench, const char *policy, uint32_t count
         &result, &cpu_s, err);
     if (r < 0)
         return r;
-    snprintf(id, sizeof id, "round_%s_%u", policy, count);
-    bench_row(bench, id, result.cost.decide_us_p50 / 1e3, "ms", count, NULL, 0);
+    bench_row(bench, result.cost.decide_us_p50 / 1e3, "ms", count, "round_%s_%u",
+              policy, count);
     sim_result_release(&result);
     return 0;
 }
@@ -219,7 +219,7 @@ static int measure_window(struct bench *bench, const char *id, const char *polic
                            &result, &cpu_s, err);
     if (r < 0)
         return r;
-    bench_row(bench, id, cpu_s, "s", result.cost.job_count, NULL, 0);
+    bench_row(bench, cpu_s, "s", result.cost.job_count, "%s", id);
     sim_result_release(&result);
     return 0;
 }

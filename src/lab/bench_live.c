@@ -144,8 +144,8 @@ static int measure_clients(struct bench *bench, struct scratch *scratch,
     double s = clock_now_s() - begin_s;
     if (!all)
         return error_set(err, -EIO, "a client was not answered");
-    bench_row(bench, "submit_8_clients", CLIENTS * PER_CLIENT / s, "jobs/s",
-              CLIENTS * PER_CLIENT, NULL, 0);
+    bench_row(bench, CLIENTS * PER_CLIENT / s, "jobs/s", CLIENTS * PER_CLIENT,
+              "submit_8_clients");
     return 0;
 }
 
@@ -164,8 +164,8 @@ static int measure_submissions(struct bench *bench, struct scratch *scratch,
     if (r == 0)
         r = submit_batch(scratch, sleep_command, BATCH, err);
     if (r == 0)
-        bench_row(bench, "submit_batch", BATCH / (clock_now_s() - begin_s), "jobs/s",
-                  BATCH, NULL, 0);
+        bench_row(bench, BATCH / (clock_now_s() - begin_s), "jobs/s", BATCH,
+                  "submit_batch");
     return r;
 }
 
@@ -350,15 +350,14 @@ static int measure_throughput(struct bench *bench, struct scratch *scratch,
         const char *versus = spooler > 0 ? "task-spooler" : NULL;
         double by = spooler > 0 ? spooler : 1;
         if (versus)
-            bench_row(bench, "trivial_jobs.task_spooler", spooler, "jobs/s", TRIVIAL,
-                      NULL, 0);
+            bench_row(bench, spooler, "jobs/s", TRIVIAL, "trivial_jobs.task_spooler");
         else
             fprintf(stderr, "berth bench: task-spooler (tsp) is not there: "
                             "nothing to compare trivial_jobs with\n");
-        bench_row(bench, "trivial_jobs", at_once, "jobs/s", TRIVIAL, versus,
-                  at_once / by);
-        bench_row(bench, "trivial_jobs_singly", singly, "jobs/s", TRIVIAL, versus,
-                  singly / by);
+        bench_row_versus(bench, "trivial_jobs", at_once, "jobs/s", TRIVIAL, versus,
+                         at_once / by);
+        bench_row_versus(bench, "trivial_jobs_singly", singly, "jobs/s", TRIVIAL,
+                         versus, singly / by);
     }
     return r;
 }
@@ -417,7 +416,7 @@ static int measure_long_queue(struct bench *bench, struct scratch *scratch,
     if (r == 0) {
         bench_quantile_rows(&samples, bench, "submit_10000");
         double s = scratch_metric(scratch, "berth_decision_seconds{share=\"0.99\"} ");
-        bench_row(bench, "decision_10000.p99", s * 1e3, "ms", QUERIES, NULL, 0);
+        bench_row(bench, s * 1e3, "ms", QUERIES, "decision_10000.p99");
         r = measure_why(bench, scratch, err);
     }
     if (r == 0)
@@ -455,9 +454,8 @@ static int measure_idle(struct bench *bench, struct scratch *scratch, struct err
     sleep(IDLE_S);
     good = read_usage(scratch->pid, &bytes, &after_s) && good;
     if (good) {
-        bench_row(bench, "idle_rss", bytes / 1e6, "MB", 1, NULL, 0);
-        bench_row(bench, "idle_cpu", (after_s - before_s) / IDLE_S * 100, "%", IDLE_S,
-                  NULL, 0);
+        bench_row(bench, bytes / 1e6, "MB", 1, "idle_rss");
+        bench_row(bench, (after_s - before_s) / IDLE_S * 100, "%", IDLE_S, "idle_cpu");
     }
     return good ? 0 : error_set(err, -EIO, "/proc/PID: berthd is not to be seen");
 }
@@ -468,7 +466,7 @@ static int measure_restart(struct bench *bench, struct scratch *scratch, const c
     double begin_s = clock_now_s();
     int r = scratch_start(scratch, err);
     if (r == 0)
-        bench_row(bench, id, clock_now_s() - begin_s, "s", HISTORY, NULL, 0);
+        bench_row(bench, clock_now_s() - begin_s, "s", HISTORY, "%s", id);
     return r;
 }
 

@@ -76,11 +76,6 @@ static int run_replay(const struct replay_input *input, const char *policy,
     return r;
 }
 
-static void make_row_id(char *id, size_t size, const char *what, const char *policy)
-{
-    snprintf(id, size, "%s.%s", what, policy);
-}
-
 /* The rows of one policy: the best of a few runs, then the large run by cost per event. */
 static int measure_policy(struct bench *bench, const struct replay_input *small,
                           const struct replay_input *large, const char *policy,
@@ -97,24 +92,20 @@ static int measure_policy(struct bench *bench, const struct replay_input *small,
         best_s = cpu_s < best_s ? cpu_s : best_s;
     }
     double events = (double)result.cost.event_count;
-    make_row_id(id, sizeof id, "replay_100k", policy);
-    bench_row(bench, id, best_s, "s", small->job_count, NULL, 0);
-    make_row_id(id, sizeof id, "events", policy);
-    bench_row(bench, id, events / best_s, "per_s", small->job_count, NULL, 0);
-    make_row_id(id, sizeof id, "decide_p50", policy);
-    bench_row(bench, id, result.cost.decide_us_p50, "us", result.cost.decision_count,
-              NULL, 0);
-    make_row_id(id, sizeof id, "decide_p99", policy);
-    bench_row(bench, id, result.cost.decide_us_p99, "us", result.cost.decision_count,
-              NULL, 0);
+    bench_row(bench, best_s, "s", small->job_count, "replay_100k.%s", policy);
+    bench_row(bench, events / best_s, "per_s", small->job_count, "events.%s", policy);
+    bench_row(bench, result.cost.decide_us_p50, "us", result.cost.decision_count,
+              "decide_p50.%s", policy);
+    bench_row(bench, result.cost.decide_us_p99, "us", result.cost.decision_count,
+              "decide_p99.%s", policy);
 
     int r = run_replay(large, policy, &cpu_s, &result, err);
     if (r < 0)
         return r;
     double per_event = cpu_s / (double)result.cost.event_count;
-    make_row_id(id, sizeof id, "replay_1m", policy);
-    bench_row(bench, id, cpu_s, "s", large->job_count, "per event at 100k",
-              best_s / events / per_event);
+    snprintf(id, sizeof id, "replay_1m.%s", policy);
+    bench_row_versus(bench, id, cpu_s, "s", large->job_count, "per event at 100k",
+                     best_s / events / per_event);
     return 0;
 }
 
@@ -149,8 +140,7 @@ static int measure_reading(struct bench *bench, struct error *err)
     }
     free(bytes);
     if (r == 0)
-        bench_row(bench, "read_csv", (double)count / best_s * 1e-6, "MB_per_s", jobs,
-                  NULL, 0);
+        bench_row(bench, (double)count / best_s * 1e-6, "MB_per_s", jobs, "read_csv");
     return r;
 }
 
@@ -166,8 +156,8 @@ static int bench_sim_run(struct bench *bench, struct error *err)
     if (r == 0)
         r = run_replay(&large, "fifo", &cpu_s, &result, err);
     if (r == 0)
-        bench_row(bench, "peak_rss_1m", (double)result.cost.peak_rss_bytes, "bytes",
-                  large.job_count, NULL, 0);
+        bench_row(bench, (double)result.cost.peak_rss_bytes, "bytes", large.job_count,
+                  "peak_rss_1m");
     for (size_t i = 0; i < POLICY_COUNT && r == 0; i++)
         r = measure_policy(bench, &small, &large, policies[i], err);
     if (r == 0)

@@ -347,10 +347,8 @@ static void write_swap_rows(struct slurm_lab *lab, struct bench_samples *samples
         double q;
     } shown[] = { { "p50", 0.5 }, { "p95", 0.95 }, { "max", 1 } };
     for (size_t i = 0; i < 3; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s.%s", id, shown[i].name);
-        bench_row(lab->bench, name, bench_quantile(samples, shown[i].q) * 1e-3, "s",
-                  samples->count, NULL, 0);
+        bench_row(lab->bench, bench_quantile(samples, shown[i].q) * 1e-3, "s",
+                  samples->count, "%s.%s", id, shown[i].name);
     }
 }
 
@@ -433,13 +431,13 @@ static int measure_throughput(struct slurm_lab *lab, struct error *err)
         return r;
     /* Slurm alone can stand still until its next backfill: the better one counts. */
     double best = fmax(slurm[0], slurm[1]);
-    bench_row(lab->bench, "trivial_jobs.slurm", best, "jobs/s", TRIVIAL, NULL, 0);
-    bench_row(lab->bench, "trivial_jobs.slurm_worse", fmin(slurm[0], slurm[1]),
-              "jobs/s", TRIVIAL, NULL, 0);
-    bench_row(lab->bench, "trivial_jobs", bell, "jobs/s", TRIVIAL, "slurm",
-              bell / best);
-    bench_row(lab->bench, "trivial_jobs_without_bell", silent, "jobs/s", TRIVIAL,
-              "slurm", silent / best);
+    bench_row(lab->bench, best, "jobs/s", TRIVIAL, "trivial_jobs.slurm");
+    bench_row(lab->bench, fmin(slurm[0], slurm[1]), "jobs/s", TRIVIAL,
+              "trivial_jobs.slurm_worse");
+    bench_row_versus(lab->bench, "trivial_jobs", bell, "jobs/s", TRIVIAL, "slurm",
+                     bell / best);
+    bench_row_versus(lab->bench, "trivial_jobs_without_bell", silent, "jobs/s", TRIVIAL,
+                     "slurm", silent / best);
     return 0;
 }
 
@@ -520,12 +518,10 @@ static int measure_idle(struct slurm_lab *lab, struct error *err)
     sleep(5);
     double before[2] = { read_cpu_s(berthd), read_cpu_s(bridge) };
     sleep(IDLE_S);
-    bench_row(lab->bench, "poll_5000.berthd",
-              (read_cpu_s(berthd) - before[0]) / IDLE_S * 1e3, "ms CPU", IDLE_S, NULL,
-              0);
-    bench_row(lab->bench, "poll_5000.berth-slurm",
-              (read_cpu_s(bridge) - before[1]) / IDLE_S * 1e3, "ms CPU", IDLE_S, NULL,
-              0);
+    bench_row(lab->bench, (read_cpu_s(berthd) - before[0]) / IDLE_S * 1e3, "ms CPU",
+              IDLE_S, "poll_5000.berthd");
+    bench_row(lab->bench, (read_cpu_s(bridge) - before[1]) / IDLE_S * 1e3, "ms CPU",
+              IDLE_S, "poll_5000.berth-slurm");
     return 0;
 }
 
@@ -557,11 +553,11 @@ static int measure_decisions(struct slurm_lab *lab, const char *policy, uint32_t
     };
     double count = scratch_metric(&lab->scratch, "\nberth_decisions_total ");
     for (size_t i = 0; i < 3; i++) {
-        char line[64], name[64];
+        char line[64];
         snprintf(line, sizeof line, "berth_decision_seconds{share=\"%s\"} ", shares[i]);
-        snprintf(name, sizeof name, "decision_5000.%s.%s", policy, names[i]);
-        bench_row(lab->bench, name, scratch_metric(&lab->scratch, line) * 1e3, "ms",
-                  count > 0 ? (uint64_t)count : 0, NULL, 0);
+        bench_row(lab->bench, scratch_metric(&lab->scratch, line) * 1e3, "ms",
+                  count > 0 ? (uint64_t)count : 0, "decision_5000.%s.%s", policy,
+                  names[i]);
     }
     return 0;
 }
@@ -580,8 +576,8 @@ static int measure_long_queue(struct slurm_lab *lab, struct error *err)
     if (r == 0)
         r = wait_until_known(lab, known, err);
     if (r == 0)
-        bench_row(lab->bench, "taken_in_5000", WAITING / (clock_now_s() - begin_s),
-                  "jobs/s", WAITING, NULL, 0);
+        bench_row(lab->bench, WAITING / (clock_now_s() - begin_s), "jobs/s", WAITING,
+                  "taken_in_5000");
     if (r == 0)
         r = measure_idle(lab, err);
     for (size_t i = 0; i < sizeof policies / sizeof *policies && r == 0; i++)
@@ -681,7 +677,7 @@ static int measure_types(struct slurm_lab *lab, struct error *err)
     if (r == 0)
         r = run_mixture(lab, "--partition=alone", 0, &slurm_s, err);
     if (r == 0)
-        bench_row(lab->bench, "makespan.slurm", slurm_s, "s", MIXED, NULL, 0);
+        bench_row(lab->bench, slurm_s, "s", MIXED, "makespan.slurm");
     for (uint32_t i = 0; i < sizeof policies / sizeof *policies && r == 0; i++) {
         double ours_s = 0;
         char name[64];
@@ -692,7 +688,8 @@ static int measure_types(struct slurm_lab *lab, struct error *err)
         snprintf(name, sizeof name, "makespan.%.*s", (int)strcspn(policies[i], ","),
                  policies[i]);
         if (r == 0)
-            bench_row(lab->bench, name, ours_s, "s", MIXED, "slurm", slurm_s / ours_s);
+            bench_row_versus(lab->bench, name, ours_s, "s", MIXED, "slurm",
+                             slurm_s / ours_s);
     }
     return r;
 }

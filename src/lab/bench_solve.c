@@ -167,8 +167,9 @@ static int measure_cold(struct bench *bench, const char *id, uint32_t job_count,
         lp_free(g.lp);
     }
     if (r == 0)
-        bench_row(bench, id, ours_s * 1e3, "ms", job_count,
-                  beside_clp ? "CLP dual" : NULL, beside_clp ? clp_s / ours_s : 0);
+        bench_row_versus(bench, id, ours_s * 1e3, "ms", job_count,
+                         beside_clp ? "CLP dual" : NULL,
+                         beside_clp ? clp_s / ours_s : 0);
     solve_market_release(&c);
     return r;
 }
@@ -231,8 +232,9 @@ static int measure_warm(struct bench *bench, const char *id, uint32_t job_count,
     if (r == 0 && beside_clp)
         clp_s = time_clp_changes_s(&c);
     if (r == 0)
-        bench_row(bench, id, ours_s * 1e6, "us", job_count,
-                  beside_clp ? "CLP warm" : NULL, beside_clp ? clp_s / ours_s : 0);
+        bench_row_versus(bench, id, ours_s * 1e6, "us", job_count,
+                         beside_clp ? "CLP warm" : NULL,
+                         beside_clp ? clp_s / ours_s : 0);
     solve_market_release(&c);
     return r;
 }
@@ -257,7 +259,7 @@ static int measure_filling(struct bench *bench, const char *id, double jobs_per_
         best_s = fmin(best_s, clock_cpu_s() - begin_s);
     }
     if (r == 0)
-        bench_row(bench, id, best_s * 1e3, "ms", MANY, NULL, 0);
+        bench_row(bench, best_s * 1e3, "ms", MANY, "%s", id);
     solve_market_release(&c);
     return r;
 }

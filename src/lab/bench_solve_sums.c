@@ -152,13 +152,13 @@ static int write_sums_row(struct bench *bench, const char *id,
     if (r < 0)
         return r;
     if (sums->auction.job_count > SOME || sums->auction.cost)
-        bench_row(bench, id, s * 1e3, "ms", sums->auction.job_count, NULL, 0);
+        bench_row(bench, s * 1e3, "ms", sums->auction.job_count, "%s", id);
     else {
         double clp_s = INFINITY;
         for (uint32_t i = 0; i < TIMES; i++)
             clp_s = fmin(clp_s, time_sums_clp_s(sums));
-        bench_row(bench, id, s * 1e3, "ms", sums->auction.job_count, "CLP dual",
-                  clp_s / s);
+        bench_row_versus(bench, id, s * 1e3, "ms", sums->auction.job_count, "CLP dual",
+                         clp_s / s);
     }
     return 0;
 }
@@ -427,13 +427,12 @@ static int measure_classes(struct bench *bench, struct error *err)
     pairs_instance_of_classes(&s, MANY);
     int r = time_pairs_cold(&s, &seconds, err);
     if (r == 0)
-        bench_row(bench, "pairs_of_classes_100k", seconds * 1e3, "ms", MANY,
-                  "CLP primal", time_pairs_clp_s(&s) / seconds);
+        bench_row_versus(bench, "pairs_of_classes_100k", seconds * 1e3, "ms", MANY,
+                         "CLP primal", time_pairs_clp_s(&s) / seconds);
     if (r == 0)
         r = time_pairs_warm(&s, &seconds, err);
     if (r == 0)
-        bench_row(bench, "pairs_of_classes_again_100k", seconds * 1e3, "ms", MANY, NULL,
-                  0);
+        bench_row(bench, seconds * 1e3, "ms", MANY, "pairs_of_classes_again_100k");
     arena_release(&s.arena);
     return r;
 }
@@ -446,8 +445,8 @@ static int measure_job_pairs(struct bench *bench, const char *id, uint32_t job_c
     pairs_instance_of_jobs(&s, job_count);
     int r = time_pairs_cold(&s, &seconds, err);
     if (r == 0)
-        bench_row(bench, id, seconds * 1e3, "ms", job_count, "CLP primal",
-                  time_pairs_clp_s(&s) / seconds);
+        bench_row_versus(bench, id, seconds * 1e3, "ms", job_count, "CLP primal",
+                         time_pairs_clp_s(&s) / seconds);
     arena_release(&s.arena);
     return r;
 }
