@@ -1,8 +1,7 @@
 /*
- * The engine under a policy that does everything at random: grants of any size and type,
- * beside others, with leases; revocations, moves, resizes; in worlds with and without
- * faults.  The books are checked after every event, and everything comes to its end once
- * the policy turns reasonable.
+ * The engine under a policy that makes random plans: grants of any size and type, shared
+ * GPUs, leases, revocations, moves, resizes; in worlds with and without faults.  The state
+ * is checked after every event, and all jobs end once the policy makes plain grants.
  */
 #include "support/fuzz_policy.h"
 #include "support/random_world.h"
@@ -19,22 +18,22 @@ static const struct random_world_setup kinds[] = {
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
-/* What has been seen in all worlds, so that nobody can say it did not happen. */
-struct seen {
+/* Counts over all worlds, to check that everything happened. */
+struct engine_counts {
     uint64_t kinds[EVENT_KIND_COUNT];
     uint64_t beside, refused, decided;
-    uint64_t moved_beside;  /* one that ran elsewhere                       */
-    uint64_t moved_both;    /* two who shared, and share again elsewhere     */
-    uint64_t renewed_both;  /* where they are                               */
-    uint64_t exchanged;     /* beside one whose partner leaves              */
-    uint64_t ended_at_once; /* two whose leases end together                */
+    uint64_t moved_beside;  /* a job that ran elsewhere                  */
+    uint64_t moved_both;    /* a pair that moved together                */
+    uint64_t renewed_both;  /* a pair that stayed                        */
+    uint64_t exchanged;     /* beside a job with a partner that leaves   */
+    uint64_t ended_at_once; /* a pair with leases that end together      */
     int64_t done_ns;
     job_id done, renewed;
     const struct engine_run *run;
 };
 
-/* Accelerators that somebody sits on, those of two who share counted once. */
-static uint32_t gpus_held(const struct view *view)
+/* GPUs in use, those of a pair counted once. */
+static uint32_t count_gpus_held(const struct view *view)
 {
     uint32_t held = 0;
     for (job_id id = 0; id < view->job_max; id++) {
@@ -50,54 +49,56 @@ static uint32_t gpus_held(const struct view *view)
     return held;
 }
 
-static void see_orders(struct seen *seen, const struct view *view,
-                       const struct event *event)
+static void count_orders(struct engine_counts *counts, const struct view *view,
+                         const struct event *event)
 {
     const struct job *job = &view->jobs[event->job];
     if (event->kind == EVENT_RENEWED) {
-        seen->renewed_both += job->partner != JOB_NONE && job->partner == seen->renewed;
-        seen->renewed = event->job;
+        counts->renewed_both +=
+            job->partner != JOB_NONE && job->partner == counts->renewed;
+        counts->renewed = event->job;
     }
     if (event->kind != EVENT_PLACED || event->beside == JOB_NONE)
         return;
     const struct job *other = &view->jobs[event->beside];
-    seen->moved_beside += job->state == JOB_STOPPING;
-    seen->moved_both += job->next_partner == event->beside &&
-                        job->partner == event->beside &&
-                        other->next_partner == event->job;
-    seen->exchanged += other->coming == event->job;
+    counts->moved_beside += job->state == JOB_STOPPING;
+    counts->moved_both += job->next_partner == event->beside &&
+                          job->partner == event->beside &&
+                          other->next_partner == event->job;
+    counts->exchanged += other->coming == event->job;
 }
 
-static void see(void *self, const struct view *view, const struct event *event)
+static void count_event(void *self, const struct view *view, const struct event *event)
 {
-    struct seen *seen = self;
-    seen->kinds[event->kind]++;
-    seen->beside +=
+    struct engine_counts *counts = self;
+    counts->kinds[event->kind]++;
+    counts->beside +=
         event->kind == EVENT_STARTED && view->jobs[event->job].partner != JOB_NONE;
-    see_orders(seen, view, event);
-    assert_int_equal(seen->run->metrics.gpus_held, gpus_held(view));
+    count_orders(counts, view, event);
+    assert_int_equal(counts->run->metrics.gpus_held, count_gpus_held(view));
     if (event->kind == EVENT_LEASE_DONE) {
-        seen->ended_at_once += event->at_ns == seen->done_ns &&
-                               view->jobs[event->job].partner == seen->done;
-        seen->done = event->job;
-        seen->done_ns = event->at_ns;
+        counts->ended_at_once += event->at_ns == counts->done_ns &&
+                                 view->jobs[event->job].partner == counts->done;
+        counts->done = event->job;
+        counts->done_ns = event->at_ns;
     }
 }
 
-static void whatever_is_ordered_the_books_add_up(void **state)
+static void the_state_is_consistent_under_random_plans(void **state)
 {
-    struct seen seen = { { 0 } };
+    struct engine_counts counts = { { 0 } };
     FOR_EVERY_SEED(seed, SEEDS)
     {
         struct random_world world;
         struct engine_run run;
-        seen.run = &run;
+        counts.run = &run;
         random_world_make(&world, &kinds[seed.now % KINDS], seed.now);
         world.setup.policy = &policy_fuzz;
-        world.setup.observer = (struct engine_observer){ .event = see, .self = &seen };
+        world.setup.observer =
+            (struct engine_observer){ .event = count_event, .self = &counts };
         engine_run_play(&run, &world.setup);
-        seen.refused += run.engine.refused_count;
-        seen.decided += run.engine.decision_count;
+        counts.refused += run.engine.refused_count;
+        counts.decided += run.engine.decision_count;
 
         if (!world.setup.faults.mtbf_ns) {
             assert_false(run.gave_up);
@@ -114,15 +115,15 @@ static void whatever_is_ordered_the_books_add_up(void **state)
     static const enum event_kind kind[] = { EVENT_RESIZED, EVENT_LEASE_DONE,
                                             EVENT_RENEWED, EVENT_STOPPED, EVENT_LOST };
     for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
-        if (seen.kinds[kind[i]] <= SEEDS / 2)
+        if (counts.kinds[kind[i]] <= SEEDS / 2)
             fail_msg("%s: %llu", event_name(kind[i]),
-                     (unsigned long long)seen.kinds[kind[i]]);
-    const uint64_t shared[] = { seen.beside, seen.moved_beside, seen.moved_both,
-                                seen.renewed_both, seen.exchanged };
+                     (unsigned long long)counts.kinds[kind[i]]);
+    const uint64_t shared[] = { counts.beside, counts.moved_beside, counts.moved_both,
+                                counts.renewed_both, counts.exchanged };
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
         assert_true(shared[i] > SEEDS / 4);
-    assert_true(seen.ended_at_once > 0);
-    assert_true(seen.refused * 4 < seen.decided);
+    assert_true(counts.ended_at_once > 0);
+    assert_true(counts.refused * 4 < counts.decided);
 }
 
-RUN_CASES(TEST(whatever_is_ordered_the_books_add_up));
+RUN_CASES(TEST(the_state_is_consistent_under_random_plans));

@@ -25,7 +25,8 @@ struct pen {
     bool begun;
 };
 
-static void write_down(void *self, const struct view *view, const struct event *event)
+static void observe_event(void *self, const struct view *view,
+                          const struct event *event)
 {
     struct pen *pen = self;
     if (!pen->begun)
@@ -46,7 +47,7 @@ static void the_ledger_adds_up_to_what_is_booked_to_preemption(void **state)
         world.setup.policy = *p;
         world.setup.unchecked = true;
         world.setup.observer =
-            (struct engine_observer){ .event = write_down, .self = &pen };
+            (struct engine_observer){ .event = observe_event, .self = &pen };
         engine_run_play(&run, &world.setup);
         ledger_end(&pen.ledger, &run.engine.state.view, run.engine.state.job_count);
 
@@ -58,7 +59,7 @@ static void the_ledger_adds_up_to_what_is_booked_to_preemption(void **state)
         print_message("# %s: %g and %g GPU-s\n", (*p)->name, (double)booked_ns * 1e-9,
                       (double)pen.ledger.actual_cost_ns * 1e-9);
         assert_int_equal(pen.ledger.preemptions, metrics->preemptions);
-        assert_true(off_ns > -1000 && off_ns < 1000); /* roundings of redone work */
+        assert_true(off_ns > -1000 && off_ns < 1000); /* rounding of redone work */
         assert_true(pen.ledger.wait_saved_s >= 0);
 
         ledger_release(&pen.ledger);

@@ -1,8 +1,8 @@
 /*
- * What holds for every policy when people interfere: jobs are cancelled, held, released and
- * changed at any moment, accelerators are taken by others, another policy takes office, and
- * the engine is thrown away and built again from the store.  The books add up after every
- * event, every job ends once, and after a rebuilding everything is as it was.
+ * What holds for every policy when users interfere: jobs are cancelled, held, released and
+ * changed at any moment, other programs use GPUs, another policy is installed, and the
+ * engine is recovered from the store.  The state is consistent after every event, every job
+ * ends once, and after a recovery everything is as it was.
  */
 #include "support/fuzz_policy.h"
 #include "support/random_world.h"
@@ -20,7 +20,7 @@
 #endif
 #define JOBS 40
 #define SECOND INT64_C(1000000000)
-#define DEEDS_MAX 120 /* then everybody is reasonable, and all must come to its end */
+#define ACTIONS_MAX 120 /* then users do nothing more, and all jobs must end */
 
 static const struct random_world_setup kinds[] = {
     { .jobs = JOBS, .plain = true },
@@ -33,7 +33,7 @@ static const struct random_world_setup kinds[] = {
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
-enum deed {
+enum user_action {
     CANCEL,
     HOLD,
     RELEASE,
@@ -41,46 +41,46 @@ enum deed {
     TAKE_GPUS,
     GIVE_GPUS,
     CHANGE_POLICY,
-    REBUILD,
-    DEEDS
+    RESTART,
+    ACTIONS
 };
 
-struct people {
+struct live_users {
     struct rng rng;
-    int64_t next_ns; /* when the next of them acts */
-    uint32_t left;   /* deeds to be done           */
+    int64_t next_ns; /* of the next action */
+    uint32_t left;   /* actions left       */
     uint32_t pace_ms;
     bool changes_policy;
-    bool rebuilds;
+    bool restarts;
     bool released;
-    bool wild;     /* nobody expects sound plans */
-    enum deed due; /* after the step */
-    bool asks;     /* why jobs wait */
+    bool makes_bad_plans; /* refused plans are expected */
+    enum user_action due; /* to do after the step */
+    bool asks;            /* run "berth why" */
     struct rng questions;
-    uint64_t answers, changes;            /* of all worlds */
-    uint64_t cancelled[JOB_STOPPING + 1]; /* by the state they were in; of all worlds */
-    uint64_t done[DEEDS];
-    uint64_t moving; /* cancelled while they were to go on elsewhere */
+    uint64_t answers, changes;            /* in all worlds */
+    uint64_t cancelled[JOB_STOPPING + 1]; /* by the state of the job, in all worlds */
+    uint64_t done[ACTIONS];
+    uint64_t moving; /* cancelled while they were moving */
 };
 
-static int64_t people_next_ns(void *self)
+static int64_t users_next_ns(void *self)
 {
-    const struct people *people = self;
-    return people->next_ns;
+    const struct live_users *users = self;
+    return users->next_ns;
 }
 
-/* Some are submitted with the wish to be held. */
-static void people_arrives(void *self, struct engine_run *run, struct job *job)
+/* Some jobs are submitted held. */
+static void users_submit(void *self, struct engine_run *run, struct job *job)
 {
-    struct people *people = self;
-    if (people->left > 0 && rng_below(&people->rng, 6) == 0)
+    struct live_users *users = self;
+    if (users->left > 0 && rng_below(&users->rng, 6) == 0)
         job->state = JOB_HELD;
 }
 
-static job_id any(struct people *people, const struct state *state, bool seated)
+static job_id draw_job(struct live_users *users, const struct state *state, bool seated)
 {
     for (int i = 0; i < 12; i++) {
-        job_id job = rng_below(&people->rng, state->job_max);
+        job_id job = rng_below(&users->rng, state->job_max);
         if (state->jobs[job].state != JOB_FREE &&
             (!seated || state->jobs[job].state >= JOB_PLACED))
             return job;
@@ -88,24 +88,24 @@ static job_id any(struct people *people, const struct state *state, bool seated)
     return JOB_NONE;
 }
 
-static void cancel(struct people *people, struct engine_run *run, job_id id,
-                   int64_t now_ns)
+static void cancel_job(struct live_users *users, struct engine_run *run, job_id id,
+                       int64_t now_ns)
 {
     if (id == JOB_NONE)
         return;
     const struct job *job = &run->engine.state.jobs[id];
-    people->cancelled[job->state]++;
-    people->moving += job_holds_seats(job) && job->next.count > 0;
+    users->cancelled[job->state]++;
+    users->moving += job_holds_seats(job) && job->next.count > 0;
     engine_run_add_event(run, EVENT_CANCELLED, id, now_ns)->why = "cancelled";
-    if (rng_below(&people->rng, 4) == 0) /* they are impatient */
+    if (rng_below(&users->rng, 4) == 0) /* some users repeat it */
         engine_run_add_event(run, EVENT_CANCELLED, id, now_ns)->why = "cancelled";
 }
 
-static void change(struct people *people, struct engine_run *run, int64_t now_ns)
+static void change_job(struct live_users *users, struct engine_run *run, int64_t now_ns)
 {
-    struct rng *rng = &people->rng;
+    struct rng *rng = &users->rng;
     const struct state *state = &run->engine.state;
-    job_id id = any(people, state, false);
+    job_id id = draw_job(users, state, false);
     if (id == JOB_NONE ||
         (state->jobs[id].state != JOB_WAITING && state->jobs[id].state != JOB_HELD))
         return;
@@ -134,13 +134,13 @@ static void set_foreign(struct engine_run *run, node_id node, uint64_t gpus,
     event->gpus = gpus;
 }
 
-static void take_gpus(struct people *people, struct engine_run *run, int64_t now_ns)
+static void take_gpus(struct live_users *users, struct engine_run *run, int64_t now_ns)
 {
     const struct cluster *cluster = run->setup->cluster;
-    node_id node = rng_below(&people->rng, cluster->node_count);
+    node_id node = rng_below(&users->rng, cluster->node_count);
     uint32_t count = cluster->nodes[node].gpu_count;
     uint64_t all = ((uint64_t)1 << count) - 1;
-    set_foreign(run, node, all & rng_below(&people->rng, 256), now_ns);
+    set_foreign(run, node, all & rng_below(&users->rng, 256), now_ns);
 }
 
 static void release_all(struct engine_run *run, int64_t now_ns)
@@ -152,87 +152,89 @@ static void release_all(struct engine_run *run, int64_t now_ns)
         set_foreign(run, n, 0, now_ns);
 }
 
-static void act(struct people *people, struct engine_run *run, int64_t now_ns)
+static void act_once(struct live_users *users, struct engine_run *run, int64_t now_ns)
 {
-    enum deed deed = rng_below(&people->rng, DEEDS);
+    enum user_action action = rng_below(&users->rng, ACTIONS);
     const struct state *state = &run->engine.state;
-    job_id job = any(people, state, false);
-    people->done[deed]++;
-    switch (deed) {
+    job_id job = draw_job(users, state, false);
+    users->done[action]++;
+    switch (action) {
     case CANCEL:
-        cancel(people, run, any(people, state, rng_below(&people->rng, 2)), now_ns);
+        cancel_job(users, run, draw_job(users, state, rng_below(&users->rng, 2)),
+                   now_ns);
         break;
     case HOLD:
         if (job != JOB_NONE)
             engine_run_add_event(run, EVENT_HELD, job,
-                                 now_ns); /* ignored unless it waits */
+                                 now_ns); /* ignored unless the job waits */
         break;
     case RELEASE:
         if (job != JOB_NONE)
             engine_run_add_event(run, EVENT_RELEASED, job, now_ns);
         break;
     case CHANGE:
-        change(people, run, now_ns);
+        change_job(users, run, now_ns);
         break;
     case TAKE_GPUS:
-        take_gpus(people, run, now_ns);
+        take_gpus(users, run, now_ns);
         break;
     case GIVE_GPUS:
-        set_foreign(run, rng_below(&people->rng, run->setup->cluster->node_count), 0,
+        set_foreign(run, rng_below(&users->rng, run->setup->cluster->node_count), 0,
                     now_ns);
         break;
     default:
-        people->due = deed;
+        users->due = action;
     }
 }
 
-/* On its way somewhere: such moments are short, and seldom hit by chance. */
-static bool is_on_its_way(const struct job *job)
+/* Whether a job starts, moves or stops: such moments are short and seldom hit by chance. */
+static bool is_moving(const struct job *job)
 {
     return job->state == JOB_PLACED || job->state == JOB_LOADING ||
            job->state == JOB_STOPPING || (job_holds_seats(job) && job->next.count > 0);
 }
 
-/* A wish crosses with what happens: it is heard of in the same step. */
-static void cross(struct people *people, struct engine_run *run, int64_t now_ns)
+/* Cancel jobs in the same step in which other events of them arrive. */
+static void cancel_with_events(struct live_users *users, struct engine_run *run,
+                               int64_t now_ns)
 {
     const struct outbox *outbox = &run->outboxes[run->reading];
     const struct state *state = &run->engine.state;
     for (uint32_t i = outbox->count; i-- > 0;) {
-        struct event event = outbox->events[i]; /* the box may grow */
+        struct event event = outbox->events[i]; /* the outbox may grow */
         if (event.kind < EVENT_STARTED || event.kind > EVENT_LOST ||
-            rng_below(&people->rng, 30) > 0)
+            rng_below(&users->rng, 30) > 0)
             continue;
-        people->cancelled[JOB_IDLE] += event.kind == EVENT_LEASE_DONE;
-        cancel(people, run, event.job, now_ns);
+        users->cancelled[JOB_IDLE] += event.kind == EVENT_LEASE_DONE;
+        cancel_job(users, run, event.job, now_ns);
     }
     for (job_id id = 0; id < state->job_count; id++)
-        if (is_on_its_way(&state->jobs[id]) && rng_below(&people->rng, 60) == 0)
-            cancel(people, run, id, now_ns);
+        if (is_moving(&state->jobs[id]) && rng_below(&users->rng, 60) == 0)
+            cancel_job(users, run, id, now_ns);
 }
 
-static void people_before(void *self, struct engine_run *run, int64_t now_ns)
+static void users_before(void *self, struct engine_run *run, int64_t now_ns)
 {
-    struct people *people = self;
-    if (people->left > 0)
-        cross(people, run, now_ns);
-    if (now_ns < people->next_ns)
+    struct live_users *users = self;
+    if (users->left > 0)
+        cancel_with_events(users, run, now_ns);
+    if (now_ns < users->next_ns)
         return;
-    if (people->left == 0 && run->next == run->setup->spec_count) {
-        release_all(run, now_ns); /* all who were held have been heard of */
-        people->next_ns = INT64_MAX;
+    if (users->left == 0 && run->next == run->setup->spec_count) {
+        release_all(run, now_ns); /* all jobs were submitted */
+        users->next_ns = INT64_MAX;
         return;
     }
-    for (uint32_t n = 1 + rng_below(&people->rng, 2); n > 0 && people->left > 0; n--) {
-        act(people, run, now_ns);
-        people->left--;
+    for (uint32_t n = 1 + rng_below(&users->rng, 2); n > 0 && users->left > 0; n--) {
+        act_once(users, run, now_ns);
+        users->left--;
     }
-    people->next_ns =
-        now_ns + rng_below(&people->rng, people->pace_ms) * SECOND / 1000 + 1;
+    users->next_ns =
+        now_ns + rng_below(&users->rng, users->pace_ms) * SECOND / 1000 + 1;
 }
 
-/* Settings, now and then, that make it another policy. */
-static const char *settings_of(const struct policy *policy, struct rng *rng)
+/* Draw settings of the policy, or NULL. */
+static const char *draw_settings(const struct policy *policy, struct rng *rng)
 {
     static const char *const texts[] = {
         "worth=xion", "sharing=true", "sharing=true,round=5s",
@@ -249,57 +251,57 @@ static const char *settings_of(const struct policy *policy, struct rng *rng)
 }
 
 /*
- * The published rules leave some jobs waiting for ever, and plan for a cluster that was
- * theirs from the beginning: the engine refuses what makes no sense, and goes on.
+ * The published rules leave some jobs waiting forever, and assume that they managed the
+ * cluster from the start: the engine refuses such plans, and continues.
  */
 static bool is_released(const char *settings)
 {
     return settings && strstr(settings, "compat=released");
 }
 
-/* Why does this one wait?  Asking changes nothing. */
-static void ask_why(struct people *people, struct engine_run *run, int64_t now_ns)
+/* "berth why" finds a reason for any job, and changes nothing. */
+static void check_why(struct live_users *users, struct engine_run *run, int64_t now_ns)
 {
     const struct state *state = &run->engine.state;
     struct why_scene scene = { .engine = &run->engine, .now_ns = now_ns };
     struct why why;
-    job_id id = rng_below(&people->questions, state->job_max);
+    job_id id = rng_below(&users->questions, state->job_max);
     if (state->jobs[id].state == JOB_FREE)
         return;
     why_find(&why, &scene, id);
     assert_true(why.reasons.count > 0);
-    people->answers++;
-    people->changes += why.change[0] != '\0';
+    users->answers++;
+    users->changes += why.change[0] != '\0';
     state_check(state);
 }
 
-static void people_after(void *self, struct engine_run *run, int64_t now_ns)
+static void users_after(void *self, struct engine_run *run, int64_t now_ns)
 {
-    struct people *people = self;
-    if (run->engine.refused_count && !people->wild && !people->released)
+    struct live_users *users = self;
+    if (run->engine.refused_count && !users->makes_bad_plans && !users->released)
         fail_msg("%s: %s", run->policy->name, run->engine.refusal->text);
-    if (people->asks && rng_below(&people->questions, 4) == 0)
-        ask_why(people, run, now_ns);
-    if (people->due == CHANGE_POLICY && people->changes_policy) {
+    if (users->asks && rng_below(&users->questions, 4) == 0)
+        check_why(users, run, now_ns);
+    if (users->due == CHANGE_POLICY && users->changes_policy) {
         uint32_t count = 0;
         while (policy_list[count])
             count++;
-        const struct policy *policy = policy_list[rng_below(&people->rng, count)];
-        const char *settings = settings_of(policy, &people->rng);
-        people->released = people->released || is_released(settings);
+        const struct policy *policy = policy_list[rng_below(&users->rng, count)];
+        const char *settings = draw_settings(policy, &users->rng);
+        users->released = users->released || is_released(settings);
         if (getenv("BERTH_EVENTS"))
-            print_message("# %s %s takes office\n", policy->name,
+            print_message("# %s %s is installed\n", policy->name,
                           settings ? settings : "");
         engine_run_set_policy(run, policy, settings);
     }
-    if (people->due == REBUILD && people->rebuilds)
+    if (users->due == RESTART && users->restarts)
         engine_run_restart(run, now_ns);
-    people->due = CANCEL;
+    users->due = CANCEL;
 }
 
 /* --- worlds --------------------------------------------------------------------------- */
 
-/* In memory where there is such a folder: thousands of commits. */
+/* In memory if possible: there are thousands of commits. */
 static void store_path(char *path, size_t size)
 {
     const char *folder = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
@@ -327,36 +329,37 @@ static void add_curves(struct random_world *world, uint64_t seed)
 
 /* --- figures ---------------------------------------------------------------------------- */
 
-struct pen {
+struct live_ledger {
     struct arena arena;
     struct ledger ledger;
     bool begun;
 };
 
-static void write_down(void *self, const struct view *view, const struct event *event)
+static void observe_event(void *self, const struct view *view,
+                          const struct event *event)
 {
-    struct pen *pen = self;
-    if (!pen->begun)
-        ledger_init(&pen->ledger, &pen->arena, view, NULL);
-    pen->begun = true;
-    ledger_event(&pen->ledger, view, event);
+    struct live_ledger *ledger = self;
+    if (!ledger->begun)
+        ledger_init(&ledger->ledger, &ledger->arena, view, NULL);
+    ledger->begun = true;
+    ledger_event(&ledger->ledger, view, event);
 }
 
-/* What preemptions cost, entry by entry, is what is booked to them; nobody is left over. */
-static void check_figures(const struct engine_run *run, struct pen *pen)
+/* The cost of preemptions in the ledger is that of the metrics, and no job is left over. */
+static void check_figures(const struct engine_run *run, struct live_ledger *ledger)
 {
     const struct metrics *metrics = &run->metrics;
-    if (!pen->begun)
+    if (!ledger->begun)
         return;
-    ledger_end(&pen->ledger, &run->engine.state.view, run->engine.state.job_count);
+    ledger_end(&ledger->ledger, &run->engine.state.view, run->engine.state.job_count);
     __int128 booked_ns = metrics->overhead_ns[OVERHEAD_PAUSE] +
                          metrics->overhead_ns[OVERHEAD_LOAD_AGAIN] +
                          metrics->overhead_ns[OVERHEAD_REDO_PREEMPTED];
-    __int128 off_ns = booked_ns - pen->ledger.actual_cost_ns;
-    assert_int_equal(pen->ledger.preemptions, metrics->preemptions);
-    if (off_ns < -1000 || off_ns > 1000) /* roundings of redone work */
+    __int128 off_ns = booked_ns - ledger->ledger.actual_cost_ns;
+    assert_int_equal(ledger->ledger.preemptions, metrics->preemptions);
+    if (off_ns < -1000 || off_ns > 1000) /* rounding of redone work */
         fail_msg("%g GPU-s are booked, the ledger has %g", (double)booked_ns * 1e-9,
-                 (double)pen->ledger.actual_cost_ns * 1e-9);
+                 (double)ledger->ledger.actual_cost_ns * 1e-9);
     if (run->engine.state.live_count > 0)
         return;
     assert_int_equal(metrics->gpus_held, 0);
@@ -367,27 +370,27 @@ static void check_figures(const struct engine_run *run, struct pen *pen)
                      metrics->total);
 }
 
-static uint64_t play(struct people *people, const struct policy *policy,
-                     const char *settings, uint64_t seed, const char *path)
+static uint64_t run_world(struct live_users *users, const struct policy *policy,
+                          const char *settings, uint64_t seed, const char *path)
 {
     struct random_world world;
     struct engine_run run;
-    struct interference interference = { .self = people,
-                                         .next_ns = people_next_ns,
-                                         .arrives = people_arrives,
-                                         .before = people_before,
-                                         .after = people_after };
+    struct interference interference = { .self = users,
+                                         .next_ns = users_next_ns,
+                                         .arrives = users_submit,
+                                         .before = users_before,
+                                         .after = users_after };
     print_message("# %s %s\n", policy->name, settings ? settings : "");
-    rng_init(&people->rng, seed, policy->name);
-    rng_init(&people->questions, seed, "questions");
-    people->next_ns = 0;
-    people->left = DEEDS_MAX;
-    people->pace_ms = 1000 + rng_below(&people->rng, 30000);
-    people->due = CANCEL;
-    people->released = is_released(settings);
-    people->rebuilds = path != NULL;
+    rng_init(&users->rng, seed, policy->name);
+    rng_init(&users->questions, seed, "questions");
+    users->next_ns = 0;
+    users->left = ACTIONS_MAX;
+    users->pace_ms = 1000 + rng_below(&users->rng, 30000);
+    users->due = CANCEL;
+    users->released = is_released(settings);
+    users->restarts = path != NULL;
     if (path)
-        remove_store(path); /* of one that failed */
+        remove_store(path); /* left by a run that failed */
     random_world_make(&world, &kinds[seed % KINDS], seed);
     add_curves(&world, seed);
     if (seed % 2)
@@ -396,11 +399,11 @@ static uint64_t play(struct people *people, const struct policy *policy,
     world.setup.settings = settings;
     world.setup.interference = &interference;
     world.setup.store_path = path;
-    struct pen pen = { 0 };
-    arena_init(&pen.arena, 0);
+    struct live_ledger ledger = { 0 };
+    arena_init(&ledger.arena, 0);
     if (!path)
         world.setup.observer =
-            (struct engine_observer){ .event = write_down, .self = &pen };
+            (struct engine_observer){ .event = observe_event, .self = &ledger };
     engine_run_play(&run, &world.setup); /* state_check() after every event */
 
     assert_int_equal(run.accepted + run.rejected, run.next);
@@ -411,14 +414,14 @@ static uint64_t play(struct people *people, const struct policy *policy,
     }
     assert_int_equal(ended, run.ended);
     assert_int_equal(run.ended + run.engine.state.live_count, run.accepted);
-    if (!kinds[seed % KINDS].faults && !people->released) {
+    if (!kinds[seed % KINDS].faults && !users->released) {
         assert_false(run.gave_up);
         assert_int_equal(run.ended, run.accepted);
         assert_int_equal(run.engine.state.free.gpu_count, world.cluster.gpu_count);
     }
-    check_figures(&run, &pen);
-    ledger_release(&pen.ledger);
-    arena_release(&pen.arena);
+    check_figures(&run, &ledger);
+    ledger_release(&ledger.ledger);
+    arena_release(&ledger.arena);
     uint64_t hash = run.hash;
     engine_run_release(&run);
     random_world_release(&world);
@@ -427,87 +430,87 @@ static uint64_t play(struct people *people, const struct policy *policy,
     return hash;
 }
 
-static struct people people;
+static struct live_users users;
 
-static void whatever_people_do_every_job_ends_once(void **state)
+static void every_job_ends_once_whatever_users_do(void **state)
 {
     FOR_EACH_SEED(seed, SEEDS)
     for (uint32_t i = 0; policy_list[i]; i++) {
         struct rng rng;
         rng_init(&rng, seed.now, "settings");
-        people.changes_policy = false;
-        play(&people, policy_list[i], settings_of(policy_list[i], &rng), seed.now,
-             NULL);
+        users.changes_policy = false;
+        run_world(&users, policy_list[i], draw_settings(policy_list[i], &rng), seed.now,
+                  NULL);
     }
 }
 
-static void a_policy_takes_over_whatever_there_is(void **state)
+static void a_policy_can_be_installed_at_any_time(void **state)
 {
-    people.changes_policy = true;
+    users.changes_policy = true;
     FOR_EACH_SEED(seed, SEEDS)
     for (uint32_t i = 0; policy_list[i]; i++)
-        play(&people, policy_list[i], NULL, seed.now + 1000, NULL);
+        run_world(&users, policy_list[i], NULL, seed.now + 1000, NULL);
 }
 
-static void what_is_built_again_is_as_it_was(void **state)
+static void recovery_restores_everything(void **state)
 {
     char path[128];
     store_path(path, sizeof path);
-    people.changes_policy = true;
+    users.changes_policy = true;
     FOR_EACH_SEED(seed, SEEDS)
     for (uint32_t i = 0; policy_list[i]; i++)
         if ((i + seed.now) % 2 == 0 || getenv("BERTH_SEED"))
-            play(&people, policy_list[i], NULL, seed.now + 2000, path);
+            run_world(&users, policy_list[i], NULL, seed.now + 2000, path);
 }
 
-static void even_a_wild_policy_is_built_again(void **state)
+static void recovery_works_with_random_plans(void **state)
 {
     char path[128];
     store_path(path, sizeof path);
-    people.changes_policy = false;
-    people.wild = true;
+    users.changes_policy = false;
+    users.makes_bad_plans = true;
     FOR_EACH_SEED(seed, SEEDS)
     for (uint64_t i = 0; i < 4; i++)
-        play(&people, &policy_fuzz, NULL, seed.now * 4 + i + 3000, path);
-    people.wild = false;
+        run_world(&users, &policy_fuzz, NULL, seed.now * 4 + i + 3000, path);
+    users.makes_bad_plans = false;
 }
 
-static void asking_why_changes_nothing(void **state)
+static void berth_why_changes_nothing(void **state)
 {
-    people.changes_policy = true;
+    users.changes_policy = true;
     FOR_EACH_SEED(seed, SEEDS / 4)
     for (uint32_t i = 0; policy_list[i]; i++) {
         uint64_t hashes[2];
         for (int asks = 0; asks < 2; asks++) {
-            people.asks = asks;
-            hashes[asks] = play(&people, policy_list[i], NULL, seed.now + 4000, NULL);
+            users.asks = asks;
+            hashes[asks] =
+                run_world(&users, policy_list[i], NULL, seed.now + 4000, NULL);
         }
         assert_true(hashes[0] == hashes[1]);
     }
-    people.asks = false;
+    users.asks = false;
 }
 
-static void all_of_it_was_there(void **state)
+static void every_action_happened_in_every_state(void **state)
 {
     if (getenv("BERTH_SEED"))
         return;
     for (uint32_t s = JOB_HELD; s <= JOB_STOPPING; s++)
         print_message("# cancelled in state %u: %llu\n", s,
-                      (unsigned long long)people.cancelled[s]);
-    print_message("# while moving: %llu\n", (unsigned long long)people.moving);
+                      (unsigned long long)users.cancelled[s]);
+    print_message("# while moving: %llu\n", (unsigned long long)users.moving);
     for (uint32_t s = JOB_HELD; s <= JOB_STOPPING; s++)
-        assert_true(people.cancelled[s] > 0);
+        assert_true(users.cancelled[s] > 0);
 
-    assert_true(people.moving > 0);
-    print_message("# %llu answers, %llu changes\n", (unsigned long long)people.answers,
-                  (unsigned long long)people.changes);
-    assert_true(people.answers > 0 && people.changes > 0);
-    for (uint32_t d = 0; d < DEEDS; d++)
-        assert_true(people.done[d] > 0);
+    assert_true(users.moving > 0);
+    print_message("# %llu answers, %llu changes\n", (unsigned long long)users.answers,
+                  (unsigned long long)users.changes);
+    assert_true(users.answers > 0 && users.changes > 0);
+    for (uint32_t d = 0; d < ACTIONS; d++)
+        assert_true(users.done[d] > 0);
 }
 
-RUN_CASES(TEST(whatever_people_do_every_job_ends_once),
-          TEST(a_policy_takes_over_whatever_there_is),
-          TEST(what_is_built_again_is_as_it_was),
-          TEST(even_a_wild_policy_is_built_again), TEST(asking_why_changes_nothing),
-          TEST(all_of_it_was_there));
+RUN_CASES(TEST(every_job_ends_once_whatever_users_do),
+          TEST(a_policy_can_be_installed_at_any_time),
+          TEST(recovery_restores_everything), TEST(recovery_works_with_random_plans),
+          TEST(berth_why_changes_nothing), TEST(every_action_happened_in_every_state));

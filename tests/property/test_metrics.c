@@ -21,7 +21,7 @@ static const struct random_world_setup kinds[] = {
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
-/* A step takes a second everywhere: what was done for those who ended is known. */
+/* A step takes a second everywhere: the useful work of ended jobs is known. */
 static double useful_gpu_s(const struct random_world *world,
                            const struct engine_run *run)
 {
@@ -43,7 +43,7 @@ static void check_figures(const struct summary *summary)
                                           "slowdown.te", "slowdown.be" };
     static const char *const ranks[] = { "p50", "p95", "p99", "max" };
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
-        double last = g < 2 ? 0 : 1; /* nobody is faster than alone */
+        double last = g < 2 ? 0 : 1; /* no job is faster than alone */
         for (size_t i = 0; i < 4; i++) {
             char id[64];
             snprintf(id, sizeof id, "%s.%s", groups[g], ranks[i]);

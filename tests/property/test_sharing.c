@@ -1,7 +1,7 @@
 /*
- * Gavel policies that let jobs share, in worlds of jobs whose rates together are known:
- * the books add up after every event, no plan is refused, every job ends once, who must
- * not share never does, and the same seed gives the same run.
+ * Gavel policies that let jobs share GPUs, in worlds with known rates of pairs: the state is
+ * consistent after every event, no plan is refused, every job ends once, a job that must not
+ * share never does, and the same seed gives the same run.
  */
 #include "support/random_world.h"
 
@@ -42,7 +42,7 @@ struct seen {
     uint64_t shared, exchanged;
 };
 
-static void see(void *self, const struct view *view, const struct event *event)
+static void count_event(void *self, const struct view *view, const struct event *event)
 {
     struct seen *seen = self;
     seen->exchanged += event->kind == EVENT_PLACED && event->beside != JOB_NONE &&
@@ -58,7 +58,7 @@ static void see(void *self, const struct view *view, const struct event *event)
                               job->type_now, job->gpus_now, job->spread_now, rates));
 }
 
-static uint64_t play(const char *text, uint64_t seed, struct seen *seen)
+static uint64_t run_world(const char *text, uint64_t seed, struct seen *seen)
 {
     struct random_world world;
     struct engine_run run;
@@ -67,13 +67,14 @@ static uint64_t play(const char *text, uint64_t seed, struct seen *seen)
     const char *settings;
     if (policy_parse(text, &policy, &settings, &err) < 0)
         fail_msg("%s", err.text);
-    /* The published rules know nothing of CPU and memory, and some jobs never end. */
+    /* The published rules ignore CPU and memory, and some jobs never end. */
     bool released = strstr(text, "compat=released") != NULL;
     random_world_make(&world, &kinds[released ? 0 : seed % KINDS], seed);
     random_world_add_sharing(&world, seed);
     world.setup.policy = policy;
     world.setup.settings = settings;
-    world.setup.observer = (struct engine_observer){ .event = see, .self = seen };
+    world.setup.observer =
+        (struct engine_observer){ .event = count_event, .self = seen };
     engine_run_play(&run, &world.setup); /* state_check() after every event */
     if (run.engine.refused_count > 0)
         fail_msg("%s: %s", text, run.engine.refusal->text);
@@ -91,15 +92,15 @@ static uint64_t play(const char *text, uint64_t seed, struct seen *seen)
     return hash;
 }
 
-static void who_shares_is_in_the_books_and_ends_once(void **state)
+static void sharing_jobs_are_consistent_and_end_once(void **state)
 {
     struct seen seen[POLICIES] = { { 0 } };
     FOR_EVERY_SEED(seed, SEEDS)
     for (size_t p = 0; p < POLICIES; p++) {
         print_message("# %s\n", policies[p]);
-        uint64_t hash = play(policies[p], seed.now, &seen[p]);
+        uint64_t hash = run_world(policies[p], seed.now, &seen[p]);
         if (seed.now % 5 == 0)
-            assert_true(play(policies[p], seed.now, &seen[p]) == hash);
+            assert_true(run_world(policies[p], seed.now, &seen[p]) == hash);
     }
     uint64_t exchanged = 0;
     for (size_t p = 0; p < POLICIES && !getenv("BERTH_SEED"); p++) {
@@ -109,4 +110,4 @@ static void who_shares_is_in_the_books_and_ends_once(void **state)
     assert_true(getenv("BERTH_SEED") || exchanged > 0);
 }
 
-RUN_CASES(TEST(who_shares_is_in_the_books_and_ends_once));
+RUN_CASES(TEST(sharing_jobs_are_consistent_and_end_once));

@@ -1,4 +1,4 @@
-/* Worlds in which people interfere, with many more seeds. */
+/* Users interfere in random worlds, with many more seeds. */
 #define SEEDS 500
 
 #include "../property/test_live.c"
