@@ -37,7 +37,7 @@ static int64_t slot_at(const struct gantt *gantt, int64_t ns)
     return (int64_t)floor((double)ns / NS_PER_S / gantt->slot_s);
 }
 
-/* ---- what berthd says now ---- */
+/* ---- allocations as berthd reports them ---- */
 
 /* The GPUs of one node that a job holds. */
 struct gantt_share {
@@ -118,7 +118,7 @@ static void read_nodes(struct gantt *gantt, const struct json *nodes,
         qsort(shares->list, shares->count, sizeof *shares->list, compare_shares);
 }
 
-/* ---- events that explain it ---- */
+/* ---- events derived from them ---- */
 
 /* Since when a job that was never preempted has run; 'now_ns' if that is not known. */
 static int64_t find_start(const struct json *jobs, uint64_t id, int64_t now_ns)
@@ -200,7 +200,7 @@ void gantt_update(struct gantt *gantt, const struct json *nodes,
     struct gantt_shares shares = { 0 };
     int64_t now_ns = units_ns(now_s), slot = slot_at(gantt, now_ns);
     bool is_first = gantt->last == 0;
-    if (slot - gantt->last >= GANTT_SLOTS) { /* of the time between nothing is known */
+    if (slot - gantt->last >= GANTT_SLOTS) { /* nothing is known of the time between */
         occupancy_release(&gantt->occupancy);
         occupancy_init(&gantt->occupancy, SPANS_KEPT);
     }

@@ -17,7 +17,8 @@ struct gantt_row {
     char name[GANTT_NAME + 1]; /* node, type, and number of the GPU */
 };
 
-#define GANTT_FOREIGN UINT64_MAX /* stands for a job: processes that are not Berth's */
+#define GANTT_FOREIGN \
+    UINT64_MAX /* in place of a job: processes that Berth did not start */
 
 struct gantt {
     double slot_s; /* how long a slot is */
@@ -33,8 +34,8 @@ void gantt_init(struct gantt *gantt, double slot_s);
 void gantt_release(struct gantt *gantt);
 
 /*
- * Make the chart agree with what "nodes" says at 'now_s'.  'jobs' says since when jobs run,
- * so that a chart that was just opened is not empty.
+ * Make the chart agree with the allocations in 'nodes' at 'now_s'.  'jobs' has the start times
+ * of jobs, so that a chart that was just opened is not empty.
  */
 void gantt_update(struct gantt *gantt, const struct json *nodes,
                   const struct json *jobs, double now_s);

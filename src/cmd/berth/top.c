@@ -1,4 +1,4 @@
-/* top.c - berth top: the cluster as it lives, on the whole screen. */
+/* top.c - berth top: jobs and GPUs on the whole screen, as they change. */
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -19,8 +19,8 @@
 #include "model/event_record.h"
 
 #define SLOT_S 2.0     /* of the chart */
-#define SOONEST_S 0.25 /* between two looks, however much happens */
-#define LATEST_S 2.0   /* times and progress go on even if nothing happens */
+#define SOONEST_S 0.25 /* shortest time between two updates */
+#define LATEST_S 2.0   /* longest: times and progress change without events */
 #define JOBS_ASKED 200
 
 static const struct flag top_flags[] = {
@@ -47,15 +47,15 @@ static void on_end(int number)
     ended = 1;
 }
 
-static void restore(void)
+static void restore_terminal(void)
 {
     fputs("\033[?7h\033[?25h\033[?1049l", stdout);
     fflush(stdout);
     tcsetattr(STDIN_FILENO, TCSANOW, &before);
 }
 
-/* The other screen, no cursor, keys as they are pressed. */
-static int take_screen(const struct flags *flags)
+/* Switch to the alternate screen, without cursor; keys are read as they are pressed. */
+static int set_up_terminal(const struct flags *flags)
 {
     if (tcgetattr(STDIN_FILENO, &before) < 0)
         return command_failed(flags, "this terminal cannot be set up");
@@ -64,16 +64,16 @@ static int take_screen(const struct flags *flags)
     raw.c_cc[VMIN] = 0;
     raw.c_cc[VTIME] = 0;
     tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-    atexit(restore);
+    atexit(restore_terminal);
     struct sigaction action = { .sa_handler = on_end };
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
-    fputs("\033[?1049h\033[?25l\033[?7l", stdout); /* and no wrapping */
+    fputs("\033[?1049h\033[?25l\033[?7l", stdout); /* without wrapping */
     return 0;
 }
 
-static struct json *get(struct top *top, const char *path)
+static struct json *fetch_json(struct top *top, const char *path)
 {
     struct json *json = NULL;
     if (call_json(top->call, "GET", path, NULL, &json, NULL) < 0)
@@ -101,8 +101,8 @@ static void print_head(FILE *file, const struct json *server, bool away)
                 json_number_or(gpus, "total", 0));
 }
 
-/* Put a drawn page on the screen: no more lines than it has, each erased to its end. */
-static void put_page(const char *page, uint32_t rows)
+/* Print a text on the screen: as many lines as fit, each cleared to its end. */
+static void print_screen(const char *page, uint32_t rows)
 {
     fputs("\033[H", stdout);
     for (uint32_t row = 0; *page && row + 1 < rows; row++) {
@@ -115,7 +115,7 @@ static void put_page(const char *page, uint32_t rows)
     fflush(stdout);
 }
 
-static void draw(struct top *top)
+static void draw_screen(struct top *top)
 {
     struct winsize size = { 0 };
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_row || !size.ws_col)
@@ -127,9 +127,9 @@ static void draw(struct top *top)
         return;
     top->away = false;
     snprintf(path, sizeof path, "/v1/jobs?limit=%d", JOBS_ASKED);
-    struct json *server = get(top, "/v1/server");
-    struct json *nodes = top->away ? NULL : get(top, "/v1/nodes");
-    struct json *jobs = top->away ? NULL : get(top, path);
+    struct json *server = fetch_json(top, "/v1/server");
+    struct json *nodes = top->away ? NULL : fetch_json(top, "/v1/nodes");
+    struct json *jobs = top->away ? NULL : fetch_json(top, path);
     bool colour = terminal_has_colours(stdout);
     print_head(file, server, top->away);
     if (!top->away)
@@ -139,14 +139,14 @@ static void draw(struct top *top)
     fputc('\n', file);
     job_table_print(json_get(jobs, "jobs"), file, size.ws_col, colour);
     fclose(file);
-    put_page(page, size.ws_row);
+    print_screen(page, size.ws_row);
     free(page);
     json_free(server);
     json_free(nodes);
     json_free(jobs);
 }
 
-/* Keys, the end, and a look if it is time. */
+/* Read keys, and update the screen if it is time. */
 static bool on_idle(void *context)
 {
     struct top *top = context;
@@ -159,7 +159,7 @@ static bool on_idle(void *context)
         (since >= LATEST_S || since < 0 || (top->has_changed && since >= SOONEST_S))) {
         top->drawn_s = now;
         top->has_changed = false;
-        draw(top);
+        draw_screen(top);
     }
     return !top->done;
 }
@@ -209,12 +209,12 @@ static int top_run(const struct flags *flags)
     gantt_init(&top.gantt, SLOT_S);
     sse_init(&top.stream);
     arena_init(&top.arena, 0);
-    status = take_screen(flags);
+    status = set_up_terminal(flags);
     struct call_stream stream = { on_bytes, on_idle, &top };
     while (status == 0 && on_idle(&top)) {
         sse_reset(&top.stream);
         call_stream(events, "/v1/events", &stream, NULL);
-        if (!top.done) /* berthd went away: look again, not too often */
+        if (!top.done) /* the connection was lost: try again, not too often */
             nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
     }
     gantt_release(&top.gantt);
