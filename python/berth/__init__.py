@@ -15,7 +15,7 @@
     berth.submit(train, 0.1, gpus=1).result()    # a function as a job
 
 All of it may stay in a program that also runs without Berth: then nothing is sent, and
-nobody asks to stop.  Only the standard library is used.
+no scheduler asks to stop.  Only the standard library is used.
 """
 from ._client import Client
 from ._loop import Steps, steps

@@ -47,7 +47,7 @@ class Remote:
 
     @classmethod
     def from_environment(cls):
-        """None where there is nobody to report to."""
+        """None without a scheduler to report to."""
         job = os.environ.get("SLURM_JOB_ID", "")
         to, path = os.environ.get("BERTH_REPORT_TO"), os.environ.get("BERTH_PROGRESS_FILE")
         return cls(int(job), to, path) if job.isdigit() and (to or path) else None

@@ -50,8 +50,8 @@ def time_left():
 def must_stop():
     """True once the scheduler wants the GPUs back: save, and leave with status 85.
 
-    The same moment brings SIGTERM.  Under Berth the first call catches it, if nobody else
-    does, so ask once before the long work begins.
+    The same moment brings SIGTERM.  Under Berth the first call catches it, if the program
+    does not, so ask once before the long work begins.
     """
     global _answered
     if not _client.alone:

@@ -42,7 +42,7 @@ def must_stop_together(stop=None):
     """must_stop(), the same for all ranks of torch.distributed.
 
     The warning reaches ranks at different steps.  Those that went on would wait for ever
-    for those that left, so one rank's yes is everybody's.  It is a collective call: all
+    for those that left, so one rank's yes counts for all.  It is a collective call: all
     ranks must make it at the same step.
     """
     stop = _speak.must_stop() if stop is None else stop

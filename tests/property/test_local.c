@@ -1,9 +1,9 @@
 /*
- * Whenever berthd goes down, every job is run once and its end is told once.
+ * Whenever berthd goes down, every job is run once and its end is reported once.
  *
- * The executor is thrown away at random moments, with all that it had not yet told, and a
- * new one is given the orders that were not seen to be carried out; supervisors are killed
- * in between.  What a job writes shows how often it was run.
+ * The executor is discarded at random moments, with all that it had not yet reported,
+ * and a new one is given the orders that were not seen to be carried out; supervisors
+ * are killed in between.  What a job writes shows how often it was run.
  */
 #include "support/local_fixture.h"
 
@@ -50,7 +50,7 @@ static uint32_t occurrences(const char *text, const char *word)
     return count;
 }
 
-/* Whether it was there to be killed. */
+/* Returns whether there was one to be killed. */
 static bool kill_supervisor(struct local_fixture *b, job_id job)
 {
     char path[128];
@@ -101,11 +101,11 @@ static void a_restart_at_any_moment_loses_and_repeats_nothing(void **state)
     play(seed.now, false);
 }
 
-static void a_killed_supervisor_is_told_once_whenever_it_happens(void **state)
+static void a_killed_supervisor_is_reported_once_whenever_it_happens(void **state)
 {
     FOR_EACH_SEED(seed, 6)
     play(seed.now, true);
 }
 
 RUN_CASES(TEST(a_restart_at_any_moment_loses_and_repeats_nothing),
-          TEST(a_killed_supervisor_is_told_once_whenever_it_happens));
+          TEST(a_killed_supervisor_is_reported_once_whenever_it_happens));

@@ -1,4 +1,4 @@
-/* The job's side of the socket: what it says, what it hears, and what cannot hurt it. */
+/* The job's side of the socket: what it sends and receives, and what cannot harm it. */
 #include "support/cases.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "berth/client.h"
 #include "client/protocol.h"
 
-/* --- time and memory are the test's -------------------------------------------- */
+/* --- time and memory are controlled by the test ----------------------------------- */
 
 static int64_t clock_ms; /* since the test began; moved by hand */
 static int allocations_left = -1;
@@ -39,7 +39,7 @@ void *__wrap_calloc(size_t count, size_t size)
     return __real_calloc(count, size);
 }
 
-/* As printf does where the language says so; few machines have such a locale. */
+/* As printf does in some locales, which few machines have. */
 static const char *decimal_point = ".";
 
 int __wrap_snprintf(char *text, size_t room, const char *format, ...)
@@ -59,7 +59,7 @@ int __wrap_snprintf(char *text, size_t room, const char *format, ...)
     return count;
 }
 
-/* --- a berth-run in few words -------------------------------------------------- */
+/* --- a small berth-run ------------------------------------------------------------ */
 
 struct peer {
     char folder[32], path[64], file[64];
@@ -94,7 +94,7 @@ static bool takes_call(struct peer *peer)
     return true;
 }
 
-/* All that has come since the last call; "": nothing.  NULL: it hung up. */
+/* All that was received since the last call; "": nothing.  NULL: disconnected. */
 static const char *heard(struct peer *peer)
 {
     size_t count = 0;
@@ -159,7 +159,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* --- what it says -------------------------------------------------------------- */
+/* --- what it sends ---------------------------------------------------------------- */
 
 static void a_report_says_step_and_loss(void **state)
 {
@@ -207,7 +207,7 @@ static void asking_sends_the_report_that_is_due(void **state)
     berth_client_free(client);
 }
 
-static void a_checkpoint_is_told_at_once_with_the_step_before_it(void **state)
+static void a_checkpoint_is_sent_at_once_with_the_step_before_it(void **state)
 {
     struct peer *peer = *state;
     struct berth_client *client = connected(peer);
@@ -244,9 +244,9 @@ static void numbers_have_a_point_in_every_language(void **state)
     berth_client_free(client);
 }
 
-/* --- what it hears ------------------------------------------------------------- */
+/* --- what it receives ------------------------------------------------------------- */
 
-static void stop_is_heard_and_stays(void **state)
+static void stop_is_received_and_stays(void **state)
 {
     struct peer *peer = *state;
     struct berth_client *client = connected(peer);
@@ -285,7 +285,7 @@ static void the_file_tells_where_the_socket_does_not(void **state)
     struct berth_client *client = berth_client_new();
     assert_false(berth_client_must_stop(client));
     close(open(peer->file, O_CREAT | O_WRONLY, 0600));
-    assert_false(berth_client_must_stop(client)); /* it looked just now */
+    assert_false(berth_client_must_stop(client)); /* it checked just now */
     clock_ms += 100;
     assert_true(berth_client_must_stop(client));
     berth_client_free(client);
@@ -312,10 +312,10 @@ static int hears_the_signal(void)
     berth_client_report(kept, 2, 1);
     raise(SIGTERM);
     bool after = berth_client_must_stop(kept);
-    return !before && after ? 0 : 1; /* it ends without a word more */
+    return !before && after ? 0 : 1; /* it ends without another message */
 }
 
-static void the_warning_signal_is_an_answer_for_who_asks(void **state)
+static void the_warning_signal_counts_as_a_stop(void **state)
 {
     struct peer *peer = *state;
     assert_int_equal(in_a_child(hears_the_signal), 0);
@@ -358,7 +358,7 @@ static int has_a_worker_that_ends(void)
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM ? 0 : 1;
 }
 
-static void a_forked_worker_ends_by_the_signal_as_ever(void **state)
+static void a_forked_worker_ends_by_the_signal_as_usual(void **state)
 {
     assert_int_equal(in_a_child(has_a_worker_that_ends), 0);
 }
@@ -392,7 +392,7 @@ static void a_forked_worker_outlives_the_warning(void **state)
     assert_int_equal(in_a_child(has_a_worker_that_is_warned), 0);
 }
 
-/* --- what cannot hurt it ------------------------------------------------------- */
+/* --- what cannot harm it ---------------------------------------------------------- */
 
 static void without_berth_every_call_returns(void **state)
 {
@@ -437,11 +437,11 @@ static void every_allocation_may_fail(void **state)
         berth_client_saved(client, 1);
         assert_false(berth_client_must_stop(client));
     }
-    assert_int_equal(granted, 2); /* it asks once */
+    assert_int_equal(granted, 2); /* it allocates once */
     berth_client_free(client);
 }
 
-static void a_path_that_cannot_be_is_nobody(void **state)
+static void an_impossible_path_means_no_scheduler(void **state)
 {
     char path[300];
     memset(path, 'x', sizeof(path));
@@ -468,7 +468,7 @@ static void errno_is_left_alone(void **state)
     assert_int_equal(errno, EDOM);
 }
 
-static void a_peer_that_comes_back_is_told_where_things_stand(void **state)
+static void a_peer_that_comes_back_is_sent_the_current_state(void **state)
 {
     struct peer *peer = *state;
     struct berth_client *client = connected(peer);
@@ -480,7 +480,7 @@ static void a_peer_that_comes_back_is_told_where_things_stand(void **state)
     peer->line = -1;
 
     clock_ms += 1500;
-    berth_client_step(client, 4); /* finds out */
+    berth_client_step(client, 4); /* notices */
     assert_false(takes_call(peer));
     berth_client_step(client, 5);
     assert_true(takes_call(peer));
@@ -523,7 +523,7 @@ static void a_peer_that_hangs_up_at_once_is_not_called_in_a_loop(void **state)
     berth_client_free(client);
 }
 
-static void rubbish_ends_the_connection_and_nothing_else(void **state)
+static void nonsense_ends_the_connection_and_nothing_else(void **state)
 {
     struct peer *peer = *state;
     struct berth_client *client = connected(peer);
@@ -557,8 +557,8 @@ static void a_line_of_the_greatest_length_is_a_line(void **state)
     berth_client_free(client);
 }
 
-/* It reads nothing for hours; then whole lines come, and the newest is among them. */
-static void a_peer_that_does_not_read_holds_nobody_up(void **state)
+/* It reads nothing for hours; then whole lines arrive, and the newest is among them. */
+static void a_peer_that_does_not_read_delays_no_call(void **state)
 {
     struct peer *peer = *state;
     struct berth_client *client = connected(peer);
@@ -567,7 +567,7 @@ static void a_peer_that_does_not_read_holds_nobody_up(void **state)
         berth_client_saved(client, step);
     }
     size_t lines = 0;
-    for (int i = 0; i < 100000; i++) { /* drain while it goes on talking */
+    for (int i = 0; i < 100000; i++) { /* drain while the client goes on sending */
         const char *text = heard(peer);
         assert_non_null(text);
         if (!text[0])
@@ -585,8 +585,8 @@ static void a_peer_that_does_not_read_holds_nobody_up(void **state)
     berth_client_free(client);
 }
 
-/* Its queue of callers is full: connecting would wait for it to answer one. */
-static void a_peer_that_answers_nobody_holds_nobody_up(void **state)
+/* Its backlog is full: connecting would wait for an accept. */
+static void a_peer_that_does_not_accept_delays_no_call(void **state)
 {
     struct peer *peer = *state;
     int callers[32], count = 0, r = 0;
@@ -636,7 +636,7 @@ static void a_forked_child_does_not_speak_for_its_parent(void **state)
     struct peer *peer = *state;
     struct berth_client *client = connected(peer);
     berth_client_report(client, 1, 1);
-    berth_client_report(client, 2, 1); /* held back: not for the child to say */
+    berth_client_report(client, 2, 1); /* held back: not for the child to send */
     assert_string_equal(heard(peer), "report 1 1\n");
 
     int status;
@@ -650,12 +650,12 @@ static void a_forked_child_does_not_speak_for_its_parent(void **state)
     assert_string_equal(heard(peer), "");
     assert_false(takes_call(peer));
 
-    says(peer, "stop 1\n"); /* the parent's line still works */
+    says(peer, "stop 1\n"); /* the parent's connection still works */
     assert_true(berth_client_must_stop(client));
     berth_client_free(client);
 }
 
-static void a_forked_child_that_speaks_has_its_own_line(void **state)
+static void a_forked_child_has_its_own_connection(void **state)
 {
     struct peer *peer = *state;
     struct berth_client *client = connected(peer);
@@ -675,7 +675,7 @@ static void a_forked_child_that_speaks_has_its_own_line(void **state)
     assert_string_equal(heard(peer), "hello 1\nreport 7 1\n");
     char byte;
     assert_int_equal(recv(parents, &byte, 1, MSG_DONTWAIT), -1);
-    assert_int_equal(errno, EAGAIN); /* nothing was said, nobody hung up */
+    assert_int_equal(errno, EAGAIN); /* nothing was sent, no peer disconnected */
     close(parents);
     berth_client_free(client);
 }
@@ -683,22 +683,22 @@ static void a_forked_child_that_speaks_has_its_own_line(void **state)
 RUN_CASES(
     CASE(a_report_says_step_and_loss), CASE(only_the_newest_report_of_a_second_is_sent),
     CASE(asking_sends_the_report_that_is_due),
-    CASE(a_checkpoint_is_told_at_once_with_the_step_before_it),
+    CASE(a_checkpoint_is_sent_at_once_with_the_step_before_it),
     CASE(a_loss_that_is_no_number_is_refused),
     CASE(numbers_have_a_point_in_every_language), CASE(a_handler_of_the_program_stays),
-    CASE(a_forked_worker_ends_by_the_signal_as_ever),
+    CASE(a_forked_worker_ends_by_the_signal_as_usual),
     CASE(a_forked_worker_outlives_the_warning), CASE(without_berth_every_call_returns),
-    CASE(stop_is_heard_and_stays), CASE(words_in_pieces_and_unknown_words_are_fine),
+    CASE(stop_is_received_and_stays), CASE(words_in_pieces_and_unknown_words_are_fine),
     CASE(the_file_tells_where_the_socket_does_not), CASE(the_null_handle_does_nothing),
-    CASE(every_allocation_may_fail), CASE(a_path_that_cannot_be_is_nobody),
-    CASE(errno_is_left_alone), CASE(a_peer_that_comes_back_is_told_where_things_stand),
+    CASE(every_allocation_may_fail), CASE(an_impossible_path_means_no_scheduler),
+    CASE(errno_is_left_alone), CASE(a_peer_that_comes_back_is_sent_the_current_state),
     CASE(a_peer_that_is_away_is_tried_once_per_second),
     CASE(a_peer_that_hangs_up_at_once_is_not_called_in_a_loop),
-    CASE(rubbish_ends_the_connection_and_nothing_else),
+    CASE(nonsense_ends_the_connection_and_nothing_else),
     CASE(a_line_of_the_greatest_length_is_a_line),
-    CASE(a_peer_that_does_not_read_holds_nobody_up),
-    CASE(a_peer_that_answers_nobody_holds_nobody_up),
+    CASE(a_peer_that_does_not_read_delays_no_call),
+    CASE(a_peer_that_does_not_accept_delays_no_call),
     CASE(a_dead_peer_raises_no_signal),
     CASE(a_forked_child_does_not_speak_for_its_parent),
-    CASE(a_forked_child_that_speaks_has_its_own_line),
-    CASE(the_warning_signal_is_an_answer_for_who_asks));
+    CASE(a_forked_child_has_its_own_connection),
+    CASE(the_warning_signal_counts_as_a_stop));

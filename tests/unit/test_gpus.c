@@ -1,4 +1,7 @@
-/* What accelerators there are: NVIDIA's, AMD's, slots; and who else is using them. */
+/*
+ * The GPUs of a machine: NVIDIA's, AMD's, fake slots; and which other processes use
+ * them.
+ */
 #include "support/cases.h"
 
 #include <errno.h>
@@ -87,7 +90,7 @@ static void a_library_that_finds_no_driver_is_as_good_as_none(void **state)
     assert_true(m->gpus.count >= 1);
 }
 
-/* A process of this environment, until it is told to go. */
+/* Start a process with this environment, which runs until killed. */
 static pid_t other(const char *mark)
 {
     pid_t pid = fork();
@@ -122,7 +125,7 @@ static uint32_t foreign_with(struct machine *m, const char *mark)
     return count;
 }
 
-static void processes_of_others_are_seen_and_ours_are_not(void **state)
+static void foreign_processes_are_seen_and_ours_are_not(void **state)
 {
     struct machine *m = *state;
     assert_int_equal(find(m, (struct gpus_setup){ .nvml = m->nvml }), 0);
@@ -197,7 +200,7 @@ static void slots_stand_in_for_gpus(void **state)
     assert_int_equal(gpus_foreign(&m->gpus, "/run/berth"), 0);
 }
 
-static void more_than_a_node_holds_are_several_nodes(void **state)
+static void more_gpus_than_a_node_holds_are_several_nodes(void **state)
 {
     struct machine *m = *state;
 
@@ -249,7 +252,8 @@ static int teardown(void **state)
 RUN_CASES(CASE(names_of_makers_become_one_word),
           CASE(nvidia_gpus_are_found_and_sorted_into_nodes),
           CASE(a_library_that_finds_no_driver_is_as_good_as_none),
-          CASE(processes_of_others_are_seen_and_ours_are_not),
+          CASE(foreign_processes_are_seen_and_ours_are_not),
           CASE(amd_gpus_are_found_in_the_files_of_their_driver),
-          CASE(slots_stand_in_for_gpus), CASE(more_than_a_node_holds_are_several_nodes),
+          CASE(slots_stand_in_for_gpus),
+          CASE(more_gpus_than_a_node_holds_are_several_nodes),
           CASE(bad_words_for_slots_are_refused));

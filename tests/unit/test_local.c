@@ -1,4 +1,4 @@
-/* Jobs as real processes: how they start, what they tell, how they end. */
+/* Jobs as real processes: how they start, what they report, how they end. */
 #include "support/local_fixture.h"
 
 #include <math.h>
@@ -10,9 +10,9 @@
 
 #include "executor/local/local.h"
 
-#define PATIENCE_NS (30 * INT64_C(1000000000)) /* a grace that nobody needs */
+#define PATIENCE_NS (30 * INT64_C(1000000000)) /* a grace period long enough for all */
 
-/* What a job waits for that looks for a file 'gate' in its checkpoint folder. */
+/* Create the file 'gate' in the checkpoint folder, for which the job waits. */
 static void open_gate(struct local_fixture *b, job_id job)
 {
     char path[128];
@@ -22,7 +22,7 @@ static void open_gate(struct local_fixture *b, job_id job)
     fclose(gate);
 }
 
-static void the_end_of_a_job_is_told_as_it_was(void **state)
+static void the_end_of_a_job_is_reported_as_it_was(void **state)
 {
     struct local_fixture *b = *state;
     job_id good = local_fixture_job(b, "echo hello; exit 0");
@@ -44,7 +44,7 @@ static void the_end_of_a_job_is_told_as_it_was(void **state)
     assert_int_equal(local_count(b->local), 0);
 }
 
-static void a_job_gets_the_environment_that_is_promised(void **state)
+static void a_job_gets_the_documented_environment(void **state)
 {
     struct local_fixture *b = *state;
     job_id job = local_fixture_job(b, "env; test -d $BERTH_CKPT_DIR");
@@ -193,7 +193,7 @@ static void reports_through_the_socket_become_progress(void **state)
     assert_near(b->total, 500, 0);
 }
 
-static void a_connection_with_rubbish_is_closed_and_hurts_nobody(void **state)
+static void a_connection_that_sends_nonsense_is_closed(void **state)
 {
     struct local_fixture *b = *state;
     job_id job =
@@ -256,7 +256,7 @@ static void a_warning_comes_by_signal_file_and_socket(void **state)
     assert_non_null(strstr(local_fixture_output(b, job), " 7\n"));
 }
 
-static void who_does_not_leave_is_killed_after_the_grace(void **state)
+static void a_job_that_does_not_stop_is_killed_after_the_grace_period(void **state)
 {
     struct local_fixture *b = *state;
     job_id job =
@@ -353,7 +353,7 @@ static void a_cancelled_job_ends_as_cancelled(void **state)
                         "cancelled");
 }
 
-static void a_killed_supervisor_takes_its_job_along(void **state)
+static void the_job_of_a_killed_supervisor_is_killed(void **state)
 {
     struct local_fixture *b = *state;
     char path[128];
@@ -375,7 +375,7 @@ static void a_killed_supervisor_takes_its_job_along(void **state)
     assert_false(local_fixture_is_alive(local_fixture_read_number(b, job, "two")));
 }
 
-static void jobs_go_on_while_nobody_looks(void **state)
+static void jobs_run_on_without_berthd(void **state)
 {
     struct local_fixture *b = *state;
     job_id ends = local_fixture_job(
@@ -399,7 +399,7 @@ static void jobs_go_on_while_nobody_looks(void **state)
     local_fixture_wait_event(b, stays, EVENT_STOPPED);
 }
 
-static void an_end_that_was_not_recorded_is_told_again(void **state)
+static void an_end_that_was_not_recorded_is_reported_again(void **state)
 {
     struct local_fixture *b = *state;
     job_id job = local_fixture_job(b, "echo once; exit 6");
@@ -428,7 +428,7 @@ static void an_order_that_is_repeated_starts_nothing_twice(void **state)
 
     local_fixture_start(b, job);
     local_fixture_start(b, job);
-    local_fixture_reopen(b); /* before its supervisor has even begun, perhaps */
+    local_fixture_reopen(b); /* perhaps before its supervisor has started */
     local_fixture_start(b, job);
     local_fixture_wait_event(b, job, EVENT_FINISHED);
 
@@ -461,7 +461,7 @@ static void a_job_that_vanished_is_lost(void **state)
     local_fixture_wait_event(b, job, EVENT_LOST);
 }
 
-static void a_successor_starts_when_all_before_it_have_left(void **state)
+static void a_successor_starts_when_all_predecessors_have_left(void **state)
 {
     struct local_fixture *b = *state;
     job_id first = local_fixture_job(b, "echo ready; exec sleep 1000");
@@ -486,17 +486,17 @@ static void a_successor_starts_when_all_before_it_have_left(void **state)
     local_fixture_wait_event(b, second, EVENT_STOPPED);
 }
 
-/* The attempt after this one, elsewhere, as soon as it has left. */
+/* Order the next attempt, elsewhere, to start when this one has stopped. */
 static void order_to_go_on(struct local_fixture *b, job_id job)
 {
     b->more[job].after[0] = job;
     b->more[job].after_count = 1;
     b->jobs[job].attempt++;
     local_fixture_start(b, job);
-    b->jobs[job].attempt--; /* until it has left */
+    b->jobs[job].attempt--; /* until it has stopped */
 }
 
-static void who_is_to_go_on_elsewhere_does_so_when_it_has_left(void **state)
+static void a_moved_job_starts_elsewhere_when_it_has_stopped(void **state)
 {
     struct local_fixture *b = *state;
     job_id job = local_fixture_job(
@@ -510,8 +510,8 @@ static void who_is_to_go_on_elsewhere_does_so_when_it_has_left(void **state)
     assert_int_equal(local_fixture_wait_event(b, job, EVENT_FINISHED).attempt, 1);
 }
 
-/* It was told to leave and to start elsewhere, and had just done its work. */
-static void who_has_ended_does_not_go_on_elsewhere(void **state)
+/* It was preempted to start elsewhere, and had just finished its work. */
+static void a_finished_job_does_not_start_elsewhere(void **state)
 {
     struct local_fixture *b = *state;
     job_id job =
@@ -521,10 +521,10 @@ static void who_has_ended_does_not_go_on_elsewhere(void **state)
     local_fixture_start(b, job);
     local_fixture_wait_event(b, job, EVENT_STARTED);
     order_to_go_on(b, job);
-    b->jobs[job].state = JOB_FREE; /* as it is when the engine has heard of its end */
+    b->jobs[job].state = JOB_FREE; /* as after its end was applied */
     open_gate(b, job);
     local_fixture_wait_event(b, job, EVENT_FINISHED);
-    local_fixture_start(b, other); /* time enough to begin */
+    local_fixture_start(b, other); /* time enough to start */
     local_fixture_wait_event(b, other, EVENT_FINISHED);
 
     char path[128];
@@ -548,7 +548,7 @@ static void a_successor_still_waits_after_a_restart(void **state)
     local_fixture_start(b, next);
     executor_local.stop(b->local, victim, PATIENCE_NS, NULL);
     local_fixture_reopen(b);
-    local_fixture_reattach(b, next, false); /* before the one that it waits for */
+    local_fixture_reattach(b, next, false); /* before the job that it waits for */
     local_fixture_reattach(b, victim, true);
 
     local_fixture_wait_event(b, victim, EVENT_STOPPED);
@@ -560,7 +560,7 @@ static void a_successor_still_waits_after_a_restart(void **state)
     }
 }
 
-static void one_that_waits_can_be_cancelled(void **state)
+static void a_waiting_attempt_can_be_cancelled(void **state)
 {
     struct local_fixture *b = *state;
     job_id first = local_fixture_job(b, "sleep 1000"),
@@ -593,7 +593,7 @@ static void a_time_limit_ends_a_job_in_failure(void **state)
     assert_non_null(strstr(local_fixture_output(b, job), "warned"));
 }
 
-static void a_lease_in_seconds_is_done_and_renewed(void **state)
+static void a_lease_in_seconds_ends_and_is_renewed(void **state)
 {
     struct local_fixture *b = *state;
     job_id job = local_fixture_job(b, "sleep 1000");
@@ -630,7 +630,7 @@ static void a_full_disk_fails_the_job_alone(void **state)
     assert_int_equal(end.exit_code, 5);
 }
 
-static void a_job_begins_with_nothing_of_ours(void **state)
+static void a_job_inherits_nothing_from_berthd(void **state)
 {
     struct local_fixture *b = *state;
     job_id job =
@@ -716,29 +716,29 @@ static int teardown(void **state)
 }
 
 RUN_CASES(
-    CASE(the_end_of_a_job_is_told_as_it_was),
-    CASE(a_job_gets_the_environment_that_is_promised),
+    CASE(the_end_of_a_job_is_reported_as_it_was),
+    CASE(a_job_gets_the_documented_environment),
     CASE(ranks_are_numbered_and_fail_together), CASE(a_script_is_run_by_its_first_line),
     CASE(output_goes_where_it_was_asked_for), CASE(what_cannot_be_started_says_why),
     CASE(reports_through_the_socket_become_progress),
-    CASE(a_connection_with_rubbish_is_closed_and_hurts_nobody),
+    CASE(a_connection_that_sends_nonsense_is_closed),
     CASE(lines_of_output_become_progress),
     CASE(a_warning_comes_by_signal_file_and_socket),
-    CASE(who_does_not_leave_is_killed_after_the_grace),
+    CASE(a_job_that_does_not_stop_is_killed_after_the_grace_period),
     CASE(a_file_written_after_the_warning_makes_it_clean),
     CASE(a_program_may_save_though_its_shell_is_gone),
     CASE(nothing_of_a_job_survives_its_end), CASE(a_cancelled_job_ends_as_cancelled),
-    CASE(a_killed_supervisor_takes_its_job_along), CASE(jobs_go_on_while_nobody_looks),
-    CASE(an_end_that_was_not_recorded_is_told_again),
+    CASE(the_job_of_a_killed_supervisor_is_killed), CASE(jobs_run_on_without_berthd),
+    CASE(an_end_that_was_not_recorded_is_reported_again),
     CASE(an_order_that_is_repeated_starts_nothing_twice),
     CASE(a_job_is_told_to_stop_though_berthd_was_restarted),
     CASE(a_job_that_vanished_is_lost),
-    CASE(a_successor_starts_when_all_before_it_have_left),
-    CASE(who_is_to_go_on_elsewhere_does_so_when_it_has_left),
-    CASE(who_has_ended_does_not_go_on_elsewhere),
+    CASE(a_successor_starts_when_all_predecessors_have_left),
+    CASE(a_moved_job_starts_elsewhere_when_it_has_stopped),
+    CASE(a_finished_job_does_not_start_elsewhere),
     CASE(a_successor_still_waits_after_a_restart),
-    CASE(one_that_waits_can_be_cancelled), CASE(a_time_limit_ends_a_job_in_failure),
-    CASE(a_lease_in_seconds_is_done_and_renewed), CASE(a_full_disk_fails_the_job_alone),
-    CASE(a_job_begins_with_nothing_of_ours),
+    CASE(a_waiting_attempt_can_be_cancelled), CASE(a_time_limit_ends_a_job_in_failure),
+    CASE(a_lease_in_seconds_ends_and_is_renewed), CASE(a_full_disk_fails_the_job_alone),
+    CASE(a_job_inherits_nothing_from_berthd),
     CASE(a_full_runtime_folder_loses_the_start_alone),
     CASE(another_user_runs_as_itself));

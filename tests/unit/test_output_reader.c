@@ -66,12 +66,12 @@ static void output_is_followed_as_it_grows(void **state)
     double step = 0, loss = 0;
     dprintf(fd, "s 1\n");
     assert_int_equal(output_reader_init(&follow, "^s (\\d+)", &err), 0);
-    output_reader_open(&follow, path, 4); /* behind what an earlier attempt wrote */
+    output_reader_open(&follow, path, 4); /* after what an earlier attempt wrote */
 
     assert_false(output_reader_read(&follow, &step, &loss));
     dprintf(fd, "s 2\nother\ns 3\rs 4");
     assert_true(output_reader_read(&follow, &step, &loss));
-    assert_near(step, 3, 0); /* the last line is not whole yet */
+    assert_near(step, 3, 0); /* the last line is not complete yet */
     dprintf(fd, "0\n");
     assert_true(output_reader_read(&follow, &step, &loss));
     assert_near(step, 40, 0);
@@ -80,7 +80,7 @@ static void output_is_followed_as_it_grows(void **state)
     dprintf(fd, "s 5\n");
     assert_true(output_reader_read(&follow, &step, &loss));
     assert_near(step, 5, 0);
-    dprintf(fd, "%*d\n", OUTPUT_READER_BYTES_MAX, 1); /* more than one look takes */
+    dprintf(fd, "%*d\n", OUTPUT_READER_BYTES_MAX, 1); /* more than one read takes */
     dprintf(fd, "s 6\n");
     assert_true(output_reader_read(&follow, &step, &loss));
     assert_near(step, 6, 0);
@@ -100,14 +100,14 @@ static void write_in(const char *folder, const char *name)
     close(fd);
 }
 
-static void files_that_are_written_are_noticed(void **state)
+static void written_checkpoints_are_noticed(void **state)
 {
     char path[] = "/tmp/berth-folder-XXXXXX", inner[64], command[64];
     assert_non_null(mkdtemp(path));
     struct checkpoint_watch folder;
     write_in(path, "old");
     checkpoint_watch_open(&folder, path,
-                          INT64_MAX / 2); /* what is there is older than that */
+                          INT64_MAX / 2); /* existing files are older than that */
 
     assert_false(checkpoint_watch_poll(&folder));
     assert_false(checkpoint_watch_poll(&folder));
@@ -127,5 +127,4 @@ static void files_that_are_written_are_noticed(void **state)
 }
 
 RUN_CASES(TEST(patterns_find_step_and_loss), TEST(bad_patterns_are_refused),
-          TEST(output_is_followed_as_it_grows),
-          TEST(files_that_are_written_are_noticed));
+          TEST(output_is_followed_as_it_grows), TEST(written_checkpoints_are_noticed));

@@ -1,4 +1,4 @@
-/* What a supervisor and berthd write to each other: lines, ends, orders. */
+/* What a supervisor and berthd send each other: lines, ends, orders. */
 #include "support/cases.h"
 
 #include <errno.h>
@@ -66,7 +66,7 @@ static bool join(void *context, char *text)
     return strcmp(text, "enough") != 0;
 }
 
-static void lines_come_whole_however_they_arrive(void **state)
+static void lines_are_complete_however_they_arrive(void **state)
 {
     static const char text[] = "one\ntwo words\n\nthree\nfo";
     for (size_t piece = 1; piece < sizeof text; piece++) {
@@ -81,7 +81,7 @@ static void lines_come_whole_however_they_arrive(void **state)
     }
 }
 
-static void long_lines_and_rubbish_are_refused(void **state)
+static void long_lines_and_nonsense_are_refused(void **state)
 {
     struct run_lines lines = { .count = 0 };
     char got[JOINED_MAX] = "";
@@ -184,7 +184,7 @@ static void a_bad_value_is_named(void **state)
     assert_string_equal(err.text, "launch file: no command");
 }
 
-/* Records of a launch file after which it would be whole. */
+/* Records of a launch file that would be complete after them. */
 static int read_records(const char *records, size_t count, struct error *err)
 {
     static const char rest[] = "arg=x\0cwd=/\0out=/o\0ckpt_dir=/c\0gpus=\0end=";
@@ -254,8 +254,8 @@ static void groups_and_folders_are_checked(void **state)
 }
 
 RUN_CASES(TEST(an_end_is_read_as_it_was_written), TEST(what_is_no_end_is_refused),
-          TEST(lines_come_whole_however_they_arrive),
-          TEST(long_lines_and_rubbish_are_refused),
+          TEST(lines_are_complete_however_they_arrive),
+          TEST(long_lines_and_nonsense_are_refused),
           TEST(an_order_is_read_as_it_was_written),
           TEST(an_order_cut_short_is_refused_wherever_it_is_cut),
           TEST(a_bad_value_is_named), TEST(numbers_have_the_bounds_of_their_field),

@@ -1,10 +1,13 @@
-/* The simulated cluster, to the nanosecond: loading, leaving, losing, sharing, dying. */
+/*
+ * The simulated cluster, to the nanosecond: resuming, stopping, losing, sharing,
+ * failing.
+ */
 #include "support/world.h"
 
 #include "executor/sim/sim.h"
 #include "model/outbox.h"
 
-/* A world by hand, with the simulated cluster to carry its orders out. */
+/* A world by hand, with the simulated cluster to carry out its orders. */
 struct bench {
     struct world w;
     struct sim_cluster sim;
@@ -33,7 +36,7 @@ static job_id arrive(struct bench *b, struct job job, struct sim_truth truth)
     return id;
 }
 
-/* What happened since, as the engine would take it. */
+/* Apply the new events, as the engine would. */
 static void hear(struct bench *b)
 {
     for (uint32_t i = 0; i < b->outbox.count; i++)
@@ -49,7 +52,7 @@ static void advance(struct bench *b, int64_t to_ns)
     b->w.state.view.now_ns = to_ns;
 }
 
-/* Tell the executor what the last plan granted to 'job'. */
+/* Give the executor the order that the last plan made for 'job'. */
 static void tell(struct bench *b, job_id job, bool resize)
 {
     const struct change *grant = world_grant(&b->w, job);
@@ -101,7 +104,7 @@ static void stop(struct bench *b, job_id job, int64_t grace_ns)
     hear(b);
 }
 
-/* The next thing that happens is this, then. */
+/* The next event is this one, at this time. */
 static const struct event *expect(struct bench *b, enum event_kind kind, job_id job,
                                   int64_t at_ns)
 {
@@ -180,7 +183,7 @@ static void a_lease_ends_after_so_many_steps(void **state)
         arrive(&b, (struct job){ .gpus = 1 }, (struct sim_truth){ .steps = 10 });
     start_asking(&b, job, ask);
     const struct event *event =
-        expect(&b, EVENT_LEASE_DONE, job, SECONDS(4) - 1); /* a hair before */
+        expect(&b, EVENT_LEASE_DONE, job, SECONDS(4) - 1); /* a little earlier */
     assert_true(event->steps == 4);
     assert_true(sim_cluster_next_ns(&b.sim) == INT64_MAX); /* it idles */
 
@@ -193,9 +196,9 @@ static void a_lease_ends_after_so_many_steps(void **state)
     bench_release(&b);
 }
 
-/* --- leaving ---------------------------------------------------------------------------- */
+/* --- stopping --------------------------------------------------------------------- */
 
-static void a_pause_within_the_grace_keeps_everything(void **state)
+static void a_checkpoint_within_the_grace_period_keeps_everything(void **state)
 {
     struct bench b;
     bench_init(&b, "1xv100:1", none, 1);
@@ -212,7 +215,7 @@ static void a_pause_within_the_grace_keeps_everything(void **state)
     bench_release(&b);
 }
 
-static void a_pause_longer_than_the_grace_is_a_kill(void **state)
+static void a_checkpoint_longer_than_the_grace_period_is_a_kill(void **state)
 {
     struct bench b;
     bench_init(&b, "1xv100:1", none, 1);
@@ -245,7 +248,7 @@ static void checkpoints_are_counted_from_each_start(void **state)
     stop(&b, job, SECONDS(1));
     expect(&b, EVENT_STOPPED, job, SECONDS(16)); /* clean: 15 kept */
     start(&b, job);
-    advance(&b, SECONDS(16 + 19)); /* 34 steps, 19 of them since it came */
+    advance(&b, SECONDS(16 + 19)); /* 34 steps, 19 of them since its start */
     stop(&b, job, 0);
     const struct event *event = expect(&b, EVENT_STOPPED, job, SECONDS(35));
     assert_near(event->steps, 15, 1e-9);
@@ -253,7 +256,9 @@ static void checkpoints_are_counted_from_each_start(void **state)
     bench_release(&b);
 }
 
-/* Alone 25s, with another 50s at 0.6: 55 steps, the last saved at 60s of running. */
+/*
+ * Alone 25s, with another 50s at 0.6: 55 steps, the last checkpoint at 60s of running.
+ */
 static void checkpoints_go_by_time_whatever_the_rate(void **state)
 {
     struct bench b;
@@ -291,7 +296,7 @@ static void without_grace_only_what_was_saved_is_kept(void **state)
     bench_release(&b);
 }
 
-static void a_job_that_needs_no_pause_leaves_cleanly_at_once(void **state)
+static void a_job_without_checkpoint_time_stops_cleanly_at_once(void **state)
 {
     struct bench b;
     bench_init(&b, "1xv100:1", none, 1);
@@ -306,7 +311,7 @@ static void a_job_that_needs_no_pause_leaves_cleanly_at_once(void **state)
     bench_release(&b);
 }
 
-static void one_that_still_loads_has_nothing_to_save(void **state)
+static void a_loading_job_has_nothing_to_save(void **state)
 {
     struct bench b;
     bench_init(&b, "1xv100:1", none, 1);
@@ -324,7 +329,7 @@ static void one_that_still_loads_has_nothing_to_save(void **state)
     bench_release(&b);
 }
 
-static void a_successor_starts_when_the_last_of_those_before_it_has_left(void **state)
+static void a_successor_starts_when_the_last_predecessor_has_left(void **state)
 {
     struct bench b;
     bench_init(&b, "1xv100:2", none, 1);
@@ -352,7 +357,7 @@ static void a_successor_starts_when_the_last_of_those_before_it_has_left(void **
     bench_release(&b);
 }
 
-static void cancelling_ends_it_now(void **state)
+static void cancelling_ends_a_job_now(void **state)
 {
     struct bench b;
     bench_init(&b, "1xv100:1", none, 1);
@@ -372,7 +377,7 @@ static void cancelling_ends_it_now(void **state)
 
 /* --- resizing ---------------------------------------------------------------------------- */
 
-static void a_resize_costs_a_pause_and_a_load(void **state)
+static void a_resize_costs_a_checkpoint_and_a_resume(void **state)
 {
     struct bench b;
     bench_init(&b, "1xv100:4", none, 1);
@@ -429,7 +434,7 @@ static void two_on_one_gpu_are_slower_while_they_share(void **state)
     bench_release(&b);
 }
 
-static void two_who_come_together_share_from_the_start(void **state)
+static void two_jobs_that_start_together_share_from_the_start(void **state)
 {
     struct bench b;
     bench_init(&b, "1xv100:1", none, 1);
@@ -506,7 +511,7 @@ static void a_job_that_is_done_waits_for_its_partner_too(void **state)
     bench_release(&b);
 }
 
-static void when_the_partner_is_stopped_nobody_waits_for_it(void **state)
+static void a_stopped_partner_is_not_waited_for(void **state)
 {
     struct bench b;
     job_id pair[2];
@@ -519,7 +524,7 @@ static void when_the_partner_is_stopped_nobody_waits_for_it(void **state)
     bench_release(&b);
 }
 
-static void two_who_wait_can_be_renewed(void **state)
+static void leases_of_two_waiting_partners_can_be_renewed(void **state)
 {
     struct bench b;
     job_id pair[2];
@@ -565,7 +570,7 @@ static void rates_of_a_pair_are_those_of_the_table(void **state)
 
 /* --- faults ------------------------------------------------------------------------------- */
 
-static void a_node_that_dies_takes_its_jobs_and_comes_back(void **state)
+static void a_failed_node_loses_its_jobs_and_comes_back(void **state)
 {
     struct bench b;
     bench_init(&b, "2xv100:1", (struct sim_faults){ SECONDS(100), SECONDS(10) }, 7);
@@ -584,7 +589,7 @@ static void a_node_that_dies_takes_its_jobs_and_comes_back(void **state)
                 assert_int_equal(b.outbox.events[0].node, seat);
                 assert_near(event->steps_reached, ran_s, 1e-6);
                 assert_near(event->steps, (double)(int64_t)ran_s, 1e-6);
-                assert_false(sim_cluster_is_quiet(&b.sim)); /* a node will be back */
+                assert_false(sim_cluster_is_quiet(&b.sim)); /* a node will come back */
                 lost = true;
             }
             up = up || (lost && event->kind == EVENT_NODE_UP && event->node == seat);
@@ -618,21 +623,22 @@ static void faults_are_those_of_the_seed(void **state)
 RUN_CASES(TEST(a_job_loads_and_then_makes_its_steps),
           TEST(without_loading_it_makes_steps_at_once), TEST(a_job_can_end_in_failure),
           TEST(a_slower_type_takes_longer), TEST(a_lease_ends_after_so_many_steps),
-          TEST(a_pause_within_the_grace_keeps_everything),
-          TEST(a_pause_longer_than_the_grace_is_a_kill),
+          TEST(a_checkpoint_within_the_grace_period_keeps_everything),
+          TEST(a_checkpoint_longer_than_the_grace_period_is_a_kill),
           TEST(checkpoints_are_counted_from_each_start),
           TEST(checkpoints_go_by_time_whatever_the_rate),
           TEST(without_grace_only_what_was_saved_is_kept),
-          TEST(a_job_that_needs_no_pause_leaves_cleanly_at_once),
-          TEST(one_that_still_loads_has_nothing_to_save),
-          TEST(a_successor_starts_when_the_last_of_those_before_it_has_left),
-          TEST(cancelling_ends_it_now), TEST(a_resize_costs_a_pause_and_a_load),
+          TEST(a_job_without_checkpoint_time_stops_cleanly_at_once),
+          TEST(a_loading_job_has_nothing_to_save),
+          TEST(a_successor_starts_when_the_last_predecessor_has_left),
+          TEST(cancelling_ends_a_job_now),
+          TEST(a_resize_costs_a_checkpoint_and_a_resume),
           TEST(two_on_one_gpu_are_slower_while_they_share),
-          TEST(two_who_come_together_share_from_the_start),
+          TEST(two_jobs_that_start_together_share_from_the_start),
           TEST(leases_that_end_together_end_with_the_later),
           TEST(a_job_that_is_done_waits_for_its_partner_too),
-          TEST(when_the_partner_is_stopped_nobody_waits_for_it),
-          TEST(two_who_wait_can_be_renewed),
+          TEST(a_stopped_partner_is_not_waited_for),
+          TEST(leases_of_two_waiting_partners_can_be_renewed),
           TEST(rates_of_a_pair_are_those_of_the_table),
-          TEST(a_node_that_dies_takes_its_jobs_and_comes_back),
+          TEST(a_failed_node_loses_its_jobs_and_comes_back),
           TEST(faults_are_those_of_the_seed));

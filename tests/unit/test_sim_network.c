@@ -1,4 +1,7 @@
-/* Jobs that use the network in whole runs: how long they take, and whom levels help. */
+/*
+ * Jobs that use the network in whole runs: how long they take, and which ones levels
+ * help.
+ */
 #include "support/engine_run.h"
 
 #include <math.h>
@@ -94,7 +97,7 @@ static void the_first_level_goes_as_if_alone(void **state)
 {
     begin(2);
     const struct job_spec specs[] = {
-        /* computes much for what it sends: crux has it go first */
+        /* computes much for what it sends: crux gives it the first level */
         { .gpus = 2, .nodes = 2, .steps = 50, .step_s = 1, .bytes_per_step = 200000 },
         { .gpus = 2, .nodes = 2, .steps = 50, .step_s = 0.2, .bytes_per_step = 900000 },
     };
@@ -144,7 +147,7 @@ static void without_bandwidth_a_job_never_ends_and_the_run_does(void **state)
     }
 }
 
-static void a_job_tells_how_fast_it_really_is(void **state)
+static void a_job_reports_its_true_speed(void **state)
 {
     begin(2);
     const struct job_spec specs[] = {
@@ -173,4 +176,4 @@ RUN_GROUP(setup, teardown, TEST(on_several_nodes_a_step_takes_its_sending_too),
           TEST(the_first_level_goes_as_if_alone),
           TEST(a_preempted_job_goes_on_where_it_was),
           TEST(without_bandwidth_a_job_never_ends_and_the_run_does),
-          TEST(a_job_tells_how_fast_it_really_is));
+          TEST(a_job_reports_its_true_speed));
