@@ -8,19 +8,19 @@ struct call;
 struct error;
 
 /*
- * Start it with these arguments (ended by NULL; or NULL: none), detached from this
- * terminal, and wait until 'call' is answered.  What it says goes to berthd.log in
- * 'state' (NULL: the usual state folder).
+ * Start berthd with these arguments (ended by NULL; or NULL: none), detached from this
+ * terminal, and wait until it answers 'call'.  Its messages go to berthd.log in 'state'
+ * (NULL: the usual state folder).
  */
 int programs_start_berthd(struct call *call, const char *state, const char *const *args,
                           struct error *err);
 
-/* The program: beside this one, or NULL: wherever PATH finds it.  In static memory. */
+/* The path of a program in the folder of this one, in static memory; NULL: search PATH. */
 const char *programs_find(const char *name);
 
 /*
- * In a child: leave this terminal and become berthd, whose one line goes to 'ready' and all
- * else it says to 'log'.  'argv' is ended by NULL.
+ * In a child: detach from this terminal and become berthd.  Its one line goes to 'ready', its
+ * messages to 'log'.  'argv' is ended by NULL.
  */
 _Noreturn void programs_exec_berthd(const char *const *argv, int ready, int log);
 

@@ -36,8 +36,8 @@ void bench_note(struct bench *bench, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /*
- * Run a simulation on that cluster, at published rates if asked for, and say what it cost;
- * 'setup' has all but the cluster and the rates.  Release the result.
+ * Run a simulation on that cluster, with published rates or none, and return its CPU time.
+ * 'setup' has all but the cluster and the rates.  The caller releases the result.
  */
 int bench_simulate(const char *cluster, bool published, struct sim_setup setup,
                    struct sim_result *ret_result, double *ret_cpu_s, struct error *err);

@@ -45,7 +45,7 @@
 #define JOBS_MAX 20000
 #define WAIT_S 180.0
 
-/* What slurmctld's log says of a job, in seconds of the day; 0: nothing. */
+/* Times of a job in slurmctld's log, in seconds of the day; 0: not in the log. */
 struct slurm_times {
     double started_s, ended_s;
 };
@@ -429,7 +429,7 @@ static int measure_throughput(struct slurm_lab *lab, struct error *err)
         r = run_trivial_jobs(lab, alone, &slurm[1], err);
     if (r < 0)
         return r;
-    /* Slurm alone can stand still until its next backfill: the better one counts. */
+    /* Slurm alone may start nothing until its next backfill: the better run counts. */
     double best = fmax(slurm[0], slurm[1]);
     bench_row(lab->bench, best, "jobs/s", TRIVIAL, "trivial_jobs.slurm");
     bench_row(lab->bench, fmin(slurm[0], slurm[1]), "jobs/s", TRIVIAL,
@@ -696,7 +696,7 @@ static int measure_types(struct slurm_lab *lab, struct error *err)
 
 /* ---- the cluster ---- */
 
-/* The script stands in the sources: above the folder of this program, or below the current one. */
+/* The script is in the sources: above the folder of this program, or below the current one. */
 static int find_script(struct slurm_lab *lab, struct error *err)
 {
     char path[PATH_MAX + 32];

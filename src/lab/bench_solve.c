@@ -26,7 +26,7 @@
 #define TIMES 5
 #define CLP_TIMES 3
 #define TOLERANCE 1e-7
-#define CHANGES 2000   /* jobs that leave and come, one at a time */
+#define CHANGES 2000   /* jobs that are replaced, one at a time */
 #define CLP_CHANGES 12 /* of them, those that CLP follows         */
 
 /* Jobs as buyers; the last 'spare' of them arrive later. */

@@ -23,7 +23,7 @@ struct comparison {
     const char *command; /* that repeats it */
     const struct cluster *cluster;
     const char *policies[COMPARISON_POLICIES_MAX];
-    const char *flows[COMPARISON_POLICIES_MAX]; /* beside each, or NULL */
+    const char *flows[COMPARISON_POLICIES_MAX]; /* the flow policy of each, or NULL */
     const char *names[COMPARISON_POLICIES_MAX]; /* shown; NULL: the policy */
     uint32_t policy_count;
     uint64_t first_seed;

@@ -1,5 +1,5 @@
 /*
- * instance_file.h - files of instances: jobs, accelerators and what is asked about them.
+ * instance_file.h - files of instances: jobs, accelerators, pairs and entities.
  *
  *     {"instances": [{"id": "small", "worker_types": ["k80", "v100"],
  *                     "num_workers": [4, 2],
@@ -19,7 +19,7 @@
 struct arena;
 struct error;
 
-/* Arrays are by job unless said otherwise. */
+/* Arrays are by job unless noted. */
 struct instance {
     const char *name; /* its id, or "instances[N]"                              */
     uint32_t place;   /* N                                                      */

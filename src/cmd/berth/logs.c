@@ -31,7 +31,7 @@ static bool keep_tail(void *context, const char *bytes, size_t count)
     struct log_tail *reading = context;
     reading->bytes += count;
     struct buf *tail = &reading->tail;
-    if (tail->count + count > tail->count_max) { /* the older half goes */
+    if (tail->count + count > tail->count_max) { /* drop the older half */
         size_t half = tail->count / 2;
         memmove(tail->bytes, tail->bytes + half, tail->count - half);
         tail->count -= half;

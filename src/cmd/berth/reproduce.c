@@ -23,7 +23,7 @@ static const struct flag reproduce_flags[] = {
     { 0 },
 };
 
-/* "-96.6 %", "1.64", as the unit says. */
+/* "-96.6 %" or "1.64", depending on the unit. */
 static const char *format_value(char *text, size_t size, const char *unit, double value)
 {
     if (isnan(value))

@@ -179,8 +179,7 @@ static int exit_status(struct run_watch *watch)
         code = asked_to_stop ? 130 : code > 0 ? code : 1;
     else if (code <= 0 || code > 255)
         code = 1;
-    bool own =
-        strncmp(reason, "exit status", 11) == 0; /* the job has said why itself */
+    bool own = strncmp(reason, "exit status", 11) == 0; /* the job printed why */
     if (code != 0 && !asked_to_stop && *reason && !own)
         fprintf(stderr, "berth run: job %" PRIu64 ": %s\n", watch->id, reason);
     json_free(job);

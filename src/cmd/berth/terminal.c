@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #define BAR_WIDTH 40
-#define WRAP_MIN 24 /* columns that a text beside something needs at least */
+#define WRAP_MIN 24 /* fewest columns for a text beside another */
 #define WRAP_INDENT 6
 
 uint32_t terminal_text_length(const char *text)
@@ -40,7 +40,7 @@ void terminal_print_wrapped(const char *text, uint32_t used, FILE *file)
 {
     uint32_t width = terminal_width(file);
     uint32_t indent = used;
-    if (width && indent && width < indent + WRAP_MIN) { /* below, not beside */
+    if (width && indent && width < indent + WRAP_MIN) { /* on the next line */
         indent = used = WRAP_INDENT;
         fprintf(file, "\n%*s", (int)indent, "");
     }
