@@ -1,4 +1,4 @@
-/* guard.c - Host, Origin and the token. */
+/* guard.c - access checks over TCP: Host, Origin and the token. */
 #include "http/guard.h"
 
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 #include "http/token.h"
 
-/* Is 'text' HOST:PORT of ours?  Without a port it means 80. */
-static bool ours(const struct guard *guard, const char *text)
+/* Is 'text' HOST:PORT of this server?  Without a port it means 80. */
+static bool is_own_address(const struct guard *guard, const char *text)
 {
     const char *const names[] = { "localhost", "127.0.0.1", "[::1]", guard->host };
     char port[8];
@@ -43,12 +43,12 @@ int guard_check_address(const struct guard *guard, const char *host, const char 
 {
     static const char http[] = "http://";
 
-    if (!host || !ours(guard, host)) {
+    if (!host || !is_own_address(guard, host)) {
         *ret_sentence = "the Host of the request is not this server";
         return 421;
     }
     if (origin && (strncmp(origin, http, strlen(http)) != 0 ||
-                   !ours(guard, origin + strlen(http)))) {
+                   !is_own_address(guard, origin + strlen(http)))) {
         *ret_sentence = "requests from pages of other origins are refused";
         return 403;
     }

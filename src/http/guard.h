@@ -1,10 +1,10 @@
 /*
- * guard.h - who may come in over TCP.
+ * guard.h - access checks over TCP.
  *
- * Anything on the machine can reach a port, and so can a page in somebody's browser that
- * tricks it (DNS rebinding, forged requests).  Hence three questions: is it us that was
- * called (Host), does it come from a page of ours if from one at all (Origin), does the
- * caller hold the token, or a session that was made for a browser (sessions.h)?
+ * Any process on the machine can reach a port, and so can a web page that tricks a browser
+ * (DNS rebinding, forged requests).  Hence three checks: the request is for this server
+ * (Host), it comes from a page of this server if from a page at all (Origin), and it carries
+ * the token or a session of a browser (sessions.h).
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 struct guard {
-    char host[256]; /* as configured; localhost and its addresses always count */
+    char host[256]; /* as configured; localhost and its addresses are always accepted */
     uint16_t port;
     char token[128];
 };
@@ -27,5 +27,5 @@ int guard_check_address(const struct guard *guard, const char *host, const char 
 /* The secret in an Authorization header ("Bearer …"); NULL: there is none. */
 const char *guard_find_bearer(const char *authorization);
 
-/* Is it the token? */
+/* Is it the token of this server? */
 bool guard_is_token(const struct guard *guard, const char *bearer);

@@ -15,9 +15,9 @@
 
 #define BACKLOG 512
 
-/* Take a dead socket's file away.  Whoever holds the state folder's lock calls this, so
- * nobody else binds between the look and the unlink. */
-static int clear_path(const struct sockaddr_un *address, struct error *err)
+/* Remove the file of a socket without a listener.  The caller holds the lock of the state
+ * folder, so no other berthd binds between the check and the unlink. */
+static int remove_dead_socket(const struct sockaddr_un *address, struct error *err)
 {
     const char *path = address->sun_path;
     struct stat there;
@@ -34,7 +34,7 @@ static int clear_path(const struct sockaddr_un *address, struct error *err)
     int r = connect(fd, (const struct sockaddr *)address, sizeof *address);
     int why = errno;
     close(fd);
-    if (r == 0 || why == EAGAIN) /* EAGAIN: it lives and has its hands full */
+    if (r == 0 || why == EAGAIN) /* EAGAIN: there is a busy listener */
         return error_set(err, -EADDRINUSE, "%s: somebody listens there already", path);
     if (why != ECONNREFUSED)
         return error_set(err, -why, "%s: %s", path, strerror(why));
@@ -51,14 +51,14 @@ int listen_unix(const char *path, bool everyone, struct error *err)
                          path, sizeof address.sun_path - 1);
     snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
 
-    int r = clear_path(&address, err);
+    int r = remove_dead_socket(&address, err);
     if (r < 0)
         return r;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return error_set(err, -errno, "socket: %s", strerror(errno));
 
-    /* Never open wider than wanted, not even for an instant. */
+    /* The mode must never be wider than wanted, not even for an instant. */
     mode_t before = umask(0177);
     r = bind(fd, (const struct sockaddr *)&address, sizeof address);
     int why = errno;
@@ -79,8 +79,8 @@ int listen_unix(const char *path, bool everyone, struct error *err)
 }
 
 /* "HOST:PORT", where an IPv6 address stands in brackets, into two texts. */
-static bool split(const char *where, char *host, size_t host_size, char *port,
-                  size_t port_size)
+static bool split_address(const char *where, char *host, size_t host_size, char *port,
+                          size_t port_size)
 {
     const char *colon = strrchr(where, ':');
     if (!colon || colon == where)
@@ -111,7 +111,7 @@ static int bind_tcp(const struct addrinfo *found)
     return fd;
 }
 
-static uint16_t port_of(int fd)
+static uint16_t read_port(int fd)
 {
     struct sockaddr_storage address = { 0 };
     socklen_t size = sizeof address;
@@ -126,7 +126,7 @@ int listen_tcp(const char *where, char *host, size_t host_size, uint16_t *ret_po
                struct error *err)
 {
     char port[6];
-    if (!split(where, host, host_size, port, sizeof port))
+    if (!split_address(where, host, host_size, port, sizeof port))
         return error_set(err, -EINVAL, "%.200s: want HOST:PORT", where);
 
     /* getaddrinfo() wants an IPv6 address without its brackets. */
@@ -145,6 +145,6 @@ int listen_tcp(const char *where, char *host, size_t host_size, uint16_t *ret_po
     freeaddrinfo(found);
     if (fd < 0)
         return error_set(err, fd, "%s: %s", where, strerror(-fd));
-    *ret_port = port_of(fd);
+    *ret_port = read_port(fd);
     return fd;
 }

@@ -1,4 +1,4 @@
-/* sessions.c - browsers that may come in, and whose they are. */
+/* sessions.c - browser sessions and the passes that open them. */
 #include "http/sessions.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static bool is_secret(const char *text)
 
 /* ---- on disk ---- */
 
-static FILE *open_own(const char *path)
+static FILE *open_private(const char *path)
 {
     struct stat there;
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -37,7 +37,7 @@ void sessions_open(struct sessions *sessions, const char *dir, int64_t now_s)
 {
     *sessions = (struct sessions){ 0 };
     snprintf(sessions->path, sizeof sessions->path, "%s/sessions", dir);
-    FILE *file = open_own(sessions->path);
+    FILE *file = open_private(sessions->path);
     if (!file)
         return;
     unsigned port;
@@ -54,9 +54,9 @@ void sessions_open(struct sessions *sessions, const char *dir, int64_t now_s)
     fclose(file);
 }
 
-/* In full or not at all.  If it cannot be kept, pages have to be opened anew after a
- * restart: nothing that anybody must hear of now. */
-static void save(const struct sessions *sessions)
+/* Replace the file as a whole.  If that fails, pages have to be opened again after a
+ * restart, which is no error now. */
+static void save_sessions(const struct sessions *sessions)
 {
     char path[sizeof sessions->path + 8];
     snprintf(path, sizeof path, "%s.new", sessions->path);
@@ -81,21 +81,21 @@ static void save(const struct sessions *sessions)
 
 /* ---- places ---- */
 
-static bool over(const struct session *one, int64_t now_s)
+static bool has_ended(const struct session *one, int64_t now_s)
 {
     return !one->secret[0] || one->until_s <= now_s;
 }
 
-/* A place for one more of this user: a free one, else the oldest of his own if he has
- * 'per_user' already, else the oldest of all. */
-static struct session *place_for(struct session *list, uint32_t count, uint32_t uid,
-                                 uint32_t per_user, int64_t now_s)
+/* Where to store one more of this user: in place of the user's oldest if there are
+ * 'per_user' already, else in a free place, else in place of the oldest of all. */
+static struct session *find_place(struct session *list, uint32_t count, uint32_t uid,
+                                  uint32_t per_user, int64_t now_s)
 {
     struct session *free = NULL, *own = NULL, *oldest = &list[0];
     uint32_t owned = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct session *one = &list[i];
-        if (over(one, now_s)) {
+        if (has_ended(one, now_s)) {
             free = free ? free : one;
             continue;
         }
@@ -112,13 +112,13 @@ static struct session *place_for(struct session *list, uint32_t count, uint32_t 
     return free ? free : oldest;
 }
 
-/* All are compared, so that the time taken tells nothing of which. */
-static struct session *find(const struct session *list, uint32_t count,
-                            const char *secret, int64_t now_s)
+/* Compare with all, so that the time taken does not depend on which one matches. */
+static struct session *find_secret(const struct session *list, uint32_t count,
+                                   const char *secret, int64_t now_s)
 {
     const struct session *found = NULL;
     for (uint32_t i = 0; i < count; i++)
-        if (token_equals(secret, list[i].secret) && !over(&list[i], now_s))
+        if (token_equals(secret, list[i].secret) && !has_ended(&list[i], now_s))
             found = &list[i];
     return (struct session *)found;
 }
@@ -131,7 +131,7 @@ int sessions_make_pass(struct sessions *sessions, uint32_t uid, uint32_t gid,
     int r = token_generate(pass.secret, err);
     if (r < 0)
         return r;
-    *place_for(sessions->passes, PASSES_MAX, uid, PASSES_PER_USER_MAX, now_s) = pass;
+    *find_place(sessions->passes, PASSES_MAX, uid, PASSES_PER_USER_MAX, now_s) = pass;
     snprintf(ret_pass, TOKEN_CHARS + 1, "%s", pass.secret);
     return 0;
 }
@@ -139,7 +139,7 @@ int sessions_make_pass(struct sessions *sessions, uint32_t uid, uint32_t gid,
 const struct session *sessions_redeem_pass(struct sessions *sessions, const char *pass,
                                            int64_t now_s)
 {
-    struct session *given = find(sessions->passes, PASSES_MAX, pass, now_s);
+    struct session *given = find_secret(sessions->passes, PASSES_MAX, pass, now_s);
     if (!given)
         return NULL;
     struct session one = { .uid = given->uid,
@@ -148,26 +148,27 @@ const struct session *sessions_redeem_pass(struct sessions *sessions, const char
     *given = (struct session){ "" };
     if (token_generate(one.secret, NULL) < 0)
         return NULL;
-    struct session *place = place_for(sessions->sessions, SESSIONS_MAX, one.uid,
-                                      SESSIONS_PER_USER_MAX, now_s);
+    struct session *place = find_place(sessions->sessions, SESSIONS_MAX, one.uid,
+                                       SESSIONS_PER_USER_MAX, now_s);
     *place = one;
-    save(sessions);
+    save_sessions(sessions);
     return place;
 }
 
 const struct session *sessions_find(const struct sessions *sessions, const char *secret,
                                     int64_t now_s)
 {
-    return find(sessions->sessions, SESSIONS_MAX, secret, now_s);
+    return find_secret(sessions->sessions, SESSIONS_MAX, secret, now_s);
 }
 
 void sessions_end(struct sessions *sessions, const char *secret)
 {
-    struct session *one = find(sessions->sessions, SESSIONS_MAX, secret, INT64_MIN);
+    struct session *one =
+        find_secret(sessions->sessions, SESSIONS_MAX, secret, INT64_MIN);
     if (!one)
         return;
     *one = (struct session){ "" };
-    save(sessions);
+    save_sessions(sessions);
 }
 
 bool sessions_any(const struct sessions *sessions)
@@ -183,5 +184,5 @@ void sessions_set_port(struct sessions *sessions, uint16_t port)
     if (sessions->port == port)
         return;
     sessions->port = port;
-    save(sessions);
+    save_sessions(sessions);
 }

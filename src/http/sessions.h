@@ -1,14 +1,13 @@
 /*
- * sessions.h - browsers that may come in, and whose they are.
+ * sessions.h - browser sessions and the passes that open them.
  *
- * A browser cannot use the UNIX socket, and must not be given the token that opens
- * everything.  So whoever has a right to be here asks on the socket for a pass: a secret
- * for an address, good once and for some minutes.  The page trades it for a session, which
- * it keeps for itself and sends with every request.  A session is a user's, with that
- * user's rights, and no more.
+ * A browser cannot use the UNIX socket, and must not be given the token, which grants
+ * everything.  So a user asks on the socket for a pass: a secret in the address of the page,
+ * valid once and for some minutes.  The page redeems it for a session, which it keeps and
+ * sends with every request.  A session has the rights of its user.
  *
- * Sessions and the port are kept in a file of the state folder, so that a page that is
- * open goes on after a restart.  Passes are not.
+ * Sessions and the port are kept in a file of the state folder, so that an open page goes
+ * on after a restart.  Passes are not kept.
  */
 #pragma once
 
@@ -26,40 +25,40 @@ struct error;
 #define PASS_S 600
 #define SESSION_S (7 * 86400)
 
-/* A secret, whose it is, and when it ends; seconds since 1970. */
+/* A secret, its user, and when it expires, in seconds since 1970. */
 struct session {
-    char secret[TOKEN_CHARS + 1]; /* "": a free place */
+    char secret[TOKEN_CHARS + 1]; /* "": unused */
     uint32_t uid, gid;
     int64_t until_s;
 };
 
 struct sessions {
     char path[4096];
-    uint16_t port; /* that pages were told; 0: none */
+    uint16_t port; /* that open pages use; 0: none */
     struct session passes[PASSES_MAX];
     struct session sessions[SESSIONS_MAX];
 };
 
-/* With what is in 'dir' from before; what cannot be read is as if it were not there. */
+/* Read the sessions kept in 'dir'; what cannot be read is ignored. */
 void sessions_open(struct sessions *sessions, const char *dir, int64_t now_s);
 
-/* A pass for this user; those who ask too often lose their oldest one. */
+/* A pass for this user; beyond the limit the user's oldest one is replaced. */
 int sessions_make_pass(struct sessions *sessions, uint32_t uid, uint32_t gid,
                        int64_t now_s, char ret_pass[static TOKEN_CHARS + 1],
                        struct error *err);
 
-/* Trade a pass for a session.  NULL: it is wrong, used or too old. */
+/* Exchange a pass for a session.  NULL: it is wrong, used or expired. */
 const struct session *sessions_redeem_pass(struct sessions *sessions, const char *pass,
                                            int64_t now_s);
 
-/* Whose session is it?  NULL: nobody's, any more. */
+/* The session with this secret.  NULL: there is none, or it has expired. */
 const struct session *sessions_find(const struct sessions *sessions, const char *secret,
                                     int64_t now_s);
 
 void sessions_end(struct sessions *sessions, const char *secret);
 
-/* Is there a page that may come back? */
+/* Is there any session? */
 bool sessions_any(const struct sessions *sessions);
 
-/* Pages are told this port from now on. */
+/* Pages use this port from now on. */
 void sessions_set_port(struct sessions *sessions, uint16_t port);

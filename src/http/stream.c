@@ -1,4 +1,4 @@
-/* stream.c - events to whoever watches. */
+/* stream.c - the event stream: a ring of lines, and clients that read it. */
 #include "http/stream.h"
 
 #include <assert.h>
@@ -10,43 +10,44 @@
 #include "http/subscribers.h"
 #include "http/target.h"
 
-#define BATCH_BYTES 16384 /* put together before they are handed over */
+#define BATCH_BYTES 16384 /* written for a client at a time            */
 #define BATCH_LINES 64    /* asked of the store at once               */
 
-struct line {
+struct stream_line {
     uint64_t seq;
-    uint64_t at; /* first byte, counted since ever */
+    uint64_t at; /* first byte, counted from the start of berthd */
     uint32_t count;
     uint32_t owner;
 };
 
-struct client {
+struct stream_client {
     struct subscriber subscriber;
     struct stream *stream;
     uint32_t uid;
-    uint64_t seq; /* the last one it was given, or passed over */
-    bool hidden;  /* passed over events that it may not see    */
+    uint64_t seq; /* last event it was sent, or that was left out */
+    bool hidden;  /* events were left out that it may not see */
 };
 
 struct stream {
     struct stream_setup setup;
     struct subscribers subscribers;
 
-    struct line *lines; /* lines_max; line i of all times is in place i % lines_max */
+    struct stream_line
+        *lines; /* lines_max; line i since the start is at i % lines_max */
     uint64_t first, end;
     char *bytes; /* bytes_max, likewise */
     uint64_t byte_end;
     uint64_t floor; /* everything after this number is in the ring */
 };
 
-static struct line *line_at(const struct stream *stream, uint64_t i)
+static struct stream_line *line_at(const struct stream *stream, uint64_t i)
 {
     return &stream->lines[i % stream->setup.lines_max];
 }
 
 /* ---- the ring ---- */
 
-static void drop_oldest(struct stream *stream)
+static void drop_oldest_line(struct stream *stream)
 {
     assert(stream->first < stream->end);
     stream->floor = line_at(stream, stream->first)->seq;
@@ -63,7 +64,7 @@ static bool has_room(const struct stream *stream, size_t count)
     return used + count <= stream->setup.bytes_max;
 }
 
-static void copy_in(struct stream *stream, const char *json, size_t count)
+static void copy_line(struct stream *stream, const char *json, size_t count)
 {
     size_t at = stream->byte_end % stream->setup.bytes_max;
     size_t straight = stream->setup.bytes_max - at;
@@ -74,7 +75,7 @@ static void copy_in(struct stream *stream, const char *json, size_t count)
 }
 
 /* The first line after 'seq'. */
-static uint64_t find(const struct stream *stream, uint64_t seq)
+static uint64_t find_line(const struct stream *stream, uint64_t seq)
 {
     uint64_t low = stream->first, high = stream->end;
     while (low < high) {
@@ -94,52 +95,52 @@ void stream_add(struct stream *stream, uint64_t seq, uint32_t owner, const char 
     assert(!memchr(json, '\n', count)); /* it would end the event early */
     assert(stream->first == stream->end || seq > line_at(stream, stream->end - 1)->seq);
     while (!has_room(stream, count))
-        drop_oldest(stream);
-    *line_at(stream, stream->end++) = (struct line){
+        drop_oldest_line(stream);
+    *line_at(stream, stream->end++) = (struct stream_line){
         .seq = seq, .at = stream->byte_end, .count = (uint32_t)count, .owner = owner
     };
-    copy_in(stream, json, count);
+    copy_line(stream, json, count);
     subscribers_wake(&stream->subscribers);
 }
 
-/* ---- what a client gets ---- */
+/* ---- what a client is sent ---- */
 
-static bool may_see(const struct client *client, uint32_t owner)
+static bool client_may_see(const struct stream_client *client, uint32_t owner)
 {
     const struct stream_setup *setup = &client->stream->setup;
     return owner == STREAM_EVERYONE || !setup->may_see ||
            setup->may_see(setup->context, client->uid, owner);
 }
 
-static void begin_event(struct client *client, uint64_t seq)
+static void write_id(struct stream_client *client, uint64_t seq)
 {
     buf_print(&client->subscriber.pending, "id: %" PRIu64 "\ndata: ", seq);
 }
 
-static void put_older(void *sink, uint64_t seq, uint32_t owner, const char *json,
-                      size_t count)
+static void write_stored_line(void *sink, uint64_t seq, uint32_t owner,
+                              const char *json, size_t count)
 {
-    struct client *client = sink;
+    struct stream_client *client = sink;
     assert(seq > client->seq);
     client->seq = seq;
-    if (!may_see(client, owner)) {
+    if (!client_may_see(client, owner)) {
         client->hidden = true;
         return;
     }
-    begin_event(client, seq);
+    write_id(client, seq);
     buf_add(&client->subscriber.pending, json, count);
     buf_text(&client->subscriber.pending, "\n\n");
 }
 
-static void say_lagged(struct client *client)
+static void write_lagged(struct stream_client *client)
 {
     buf_print(&client->subscriber.pending,
               "event: lagged\ndata: {\"after\":%" PRIu64 "}\n\n", client->seq);
     client->subscriber.over = true;
 }
 
-/* Something happened to others: no more than that, and once for however much. */
-static void say_hidden(struct client *client)
+/* Say once that there were events of other users' jobs, however many. */
+static void write_hidden(struct stream_client *client)
 {
     buf_print(&client->subscriber.pending,
               "id: %" PRIu64 "\nevent: others\ndata: {\"seq\":%" PRIu64 "}\n\n",
@@ -147,49 +148,50 @@ static void say_hidden(struct client *client)
     client->hidden = false;
 }
 
-/* Some of what is older than the ring. */
-static void fill_from_store(struct client *client)
+/* Write some of the lines that are older than the ring. */
+static void fill_from_store(struct stream_client *client)
 {
     struct stream *stream = client->stream;
     int count = -1;
     if (stream->setup.older)
         count = stream->setup.older(stream->setup.context, client->seq, BATCH_LINES,
-                                    put_older, client);
+                                    write_stored_line, client);
     if (count < 0)
-        say_lagged(client);
+        write_lagged(client);
     else if (count == 0 && client->seq < stream->floor)
-        client->seq = stream->floor; /* it is not kept any more */
+        client->seq = stream->floor; /* the store no longer has it */
 }
 
-static void put_line(struct client *client, const struct line *line)
+static void write_line(struct stream_client *client, const struct stream_line *line)
 {
     const struct stream *stream = client->stream;
     client->seq = line->seq;
-    if (!may_see(client, line->owner)) {
+    if (!client_may_see(client, line->owner)) {
         client->hidden = true;
         return;
     }
     size_t at = line->at % stream->setup.bytes_max;
     size_t straight = stream->setup.bytes_max - at;
     straight = straight < line->count ? straight : line->count;
-    begin_event(client, line->seq);
+    write_id(client, line->seq);
     buf_add(&client->subscriber.pending, stream->bytes + at, straight);
     buf_add(&client->subscriber.pending, stream->bytes, line->count - straight);
     buf_text(&client->subscriber.pending, "\n\n");
 }
 
-static void fill_from_ring(struct client *client)
+static void fill_from_ring(struct stream_client *client)
 {
     const struct stream *stream = client->stream;
-    for (uint64_t i = find(stream, client->seq);
+    for (uint64_t i = find_line(stream, client->seq);
          i < stream->end && client->subscriber.pending.count < BATCH_BYTES; i++)
-        put_line(client, line_at(stream, i));
+        write_line(client, line_at(stream, i));
 }
 
-/* Write down what comes next for it; nothing, if there is nothing. */
-static void fill(struct subscriber *subscriber)
+/* Write what comes next for a client; nothing if there is nothing. */
+static void fill_client(struct subscriber *subscriber)
 {
-    struct client *client = (struct client *)subscriber; /* it begins with it */
+    struct stream_client *client =
+        (struct stream_client *)subscriber; /* its first member */
     const struct stream *stream = client->stream;
     while (client->subscriber.pending.count == 0 && client->seq < stream->floor &&
            !client->subscriber.over)
@@ -197,17 +199,17 @@ static void fill(struct subscriber *subscriber)
     if (client->subscriber.pending.count == 0)
         fill_from_ring(client);
     if (client->hidden)
-        say_hidden(client);
+        write_hidden(client);
     if (client->subscriber.pending.count == 0 && client->subscriber.beat)
         buf_text(&client->subscriber.pending, ":\n\n");
     client->subscriber.beat = false;
 }
 
-/* ---- coming and going ---- */
+/* ---- clients ---- */
 
-/* The number it wants to go on after.  False if it is none. */
-static bool starting_point(const struct stream *stream,
-                           const struct http_request *request, uint64_t *ret_seq)
+/* The event that the client has seen last.  False if the number is malformed. */
+static bool read_start(const struct stream *stream, const struct http_request *request,
+                       uint64_t *ret_seq)
 {
     const char *text = http_query(request, "since");
     if (!text)
@@ -227,15 +229,16 @@ void stream_reply(struct stream *stream, const struct http_request *request,
                   struct http_reply *reply)
 {
     uint64_t seq;
-    if (!starting_point(stream, request, &seq)) {
+    if (!read_start(stream, request, &seq)) {
         http_reply_error(reply, 400, "since", "since: want the number of an event");
         return;
     }
     if (!subscribers_have_room(&stream->subscribers, "too many are watching already",
                                reply))
         return;
-    struct client *client = memory_checked(calloc(1, sizeof *client));
-    *client = (struct client){ .stream = stream, .uid = request->uid, .seq = seq };
+    struct stream_client *client = memory_checked(calloc(1, sizeof *client));
+    *client =
+        (struct stream_client){ .stream = stream, .uid = request->uid, .seq = seq };
     subscribers_join(&stream->subscribers, &client->subscriber,
                      BATCH_BYTES + (BATCH_LINES + 1) * (STREAM_LINE_MAX + 64), reply);
     buf_text(&client->subscriber.pending, "retry: 2000\n\n");
@@ -268,7 +271,7 @@ void stream_open(struct stream **ret_stream, const struct stream_setup *setup)
                               .count_max = stream->setup.clients_max,
                               .look_ms = stream->setup.heartbeat_ms,
                               .quiet_ms = stream->setup.heartbeat_ms / 2,
-                              .fill = fill };
+                              .fill = fill_client };
     subscribers_open(&stream->subscribers);
     *ret_stream = stream;
 }

@@ -1,4 +1,4 @@
-/* subscribers.c - those who follow something as it happens. */
+/* subscribers.c - clients that are sent server-sent events as they happen. */
 #include "http/subscribers.h"
 
 #include <assert.h>

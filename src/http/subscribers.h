@@ -1,10 +1,10 @@
 /*
- * subscribers.h - those who follow something as it happens, each at its own pace: server-sent
- * events.
+ * subscribers.h - clients that are sent server-sent events as they happen, each at its own
+ * pace.
  *
- * Whoever has something to say wakes the subscribers; a subscriber who has taken all that was
- * written for it is then asked about, and what is new is written.  One who heard nothing
- * for a while is asked about as well, so that both sides notice when the other is gone.
+ * The owner wakes the subscribers when there is something new.  For each that has taken
+ * everything written so far, fill() then writes what is new.  It is also called for a
+ * subscriber that was sent nothing for a while, so that both sides notice a lost connection.
  */
 #pragma once
 
@@ -18,24 +18,24 @@
 
 struct subscribers;
 
-/* What a client's own struct begins with: it is allocated by its owner, and freed here. */
+/* First member of a client's own struct, which its owner allocates and which is freed here. */
 struct subscriber {
     struct http_stream http;
     struct subscribers *subscribers;
     struct subscriber *next;
     struct buf pending; /* written for it ...  */
-    size_t sent;        /* ... and handed over */
+    size_t sent;        /* ... and sent      */
     uint64_t spoke_ms;
-    bool beat; /* it heard nothing for a while: the owner puts it out */
-    bool over; /* after what is pending there is nothing more         */
+    bool beat; /* a heartbeat is due: fill() clears it */
+    bool over; /* end the stream after what is pending */
 };
 
 struct subscribers {
     struct uv_loop_s *loop;
-    uint32_t count_max;         /* more are turned away                       */
-    uint32_t look_ms, quiet_ms; /* how often to look; who was quiet so long   */
+    uint32_t count_max;         /* more are refused                           */
+    uint32_t look_ms, quiet_ms; /* how often to check; heartbeat after so long */
 
-    /* Write what is new to 'pending', which is empty; nothing, if there is nothing. */
+    /* Write what is new to 'pending', which is empty; nothing if there is nothing. */
     void (*fill)(struct subscriber *subscriber);
 
     struct subscriber *first;
@@ -43,17 +43,17 @@ struct subscribers {
     uv_timer_t timer;
 };
 
-/* 'subscribers' is filled in above; what it follows is its owner's business. */
+/* The first four members of 'subscribers' and 'fill' are set by the caller. */
 void subscribers_open(struct subscribers *subscribers);
 
-/* After http_close(), which sends them away.  'closed' is called when the loop has run. */
+/* After http_close(), which disconnects them.  'closed' is called when the loop has run. */
 void subscribers_close(struct subscribers *subscribers, uv_close_cb closed, void *data);
 
-/* False, and a 503 with this sentence in 'reply', if there are as many as can be. */
+/* False, and a 503 with this sentence in 'reply', if there are count_max already. */
 bool subscribers_have_room(const struct subscribers *subscribers, const char *sentence,
                            struct http_reply *reply);
 
-/* One more, who is written 'bytes_max' at most at a time. */
+/* Add one; at most 'bytes_max' bytes are pending for it. */
 void subscribers_join(struct subscribers *subscribers, struct subscriber *subscriber,
                       size_t bytes_max, struct http_reply *reply);
 

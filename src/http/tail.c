@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "http/http.h"
 
-#define LOOK_MS 250
+#define CHECK_MS 250
 
 struct tail {
     struct http_stream http;
@@ -25,34 +25,36 @@ struct tail {
     char *path;
     int fd; /* -1: not there yet */
     off_t position;
-    uv_fs_event_t notice;
-    bool noticing; /* 'notice' was set up */
+    uv_fs_event_t watcher;
+    bool is_watching; /* 'watcher' was set up */
 };
 
 struct tails {
     uv_loop_t *loop;
-    uv_timer_t timer; /* while somebody follows */
+    uv_timer_t timer; /* while there are tails */
     struct tail *first;
     uint32_t count;
     bool (*ended)(void *context, uint64_t job);
     void *context;
 };
 
-static void on_notice(uv_fs_event_t *notice, const char *name, int events, int status)
+static void on_file_event(uv_fs_event_t *watcher, const char *name, int events,
+                          int status)
 {
-    struct tail *tail = notice->data;
+    struct tail *tail = watcher->data;
     http_stream_wake(&tail->http);
 }
 
-/* By descriptor, not by path: the file that was opened, whatever its name leads to now. */
-static void ask_for_notice(struct tail *tail)
+/* By descriptor, not by path: the name may lead to another file by now. */
+static void watch_file(struct tail *tail)
 {
     char self[40];
     snprintf(self, sizeof self, "/proc/self/fd/%d", tail->fd);
-    uv_fs_event_init(tail->tails->loop, &tail->notice);
-    tail->notice.data = tail;
-    tail->noticing = true;
-    uv_fs_event_start(&tail->notice, on_notice, self, 0); /* or the timer finds it */
+    uv_fs_event_init(tail->tails->loop, &tail->watcher);
+    tail->watcher.data = tail;
+    tail->is_watching = true;
+    uv_fs_event_start(&tail->watcher, on_file_event, self,
+                      0); /* if it fails, the timer finds new bytes */
 }
 
 static int open_file(struct tail *tail, struct error *err)
@@ -74,12 +76,12 @@ static int open_file(struct tail *tail, struct error *err)
     tail->fd = fd;
     tail->position = offset;
     if (tail->setup.follow)
-        ask_for_notice(tail);
+        watch_file(tail);
     return 0;
 }
 
-/* What is there from the position on: bytes, 0: nothing, or a negative errno. */
-static ssize_t read_on(struct tail *tail, char *room, size_t size)
+/* Read from the position on: bytes, 0: nothing new, or a negative errno. */
+static ssize_t read_file(struct tail *tail, char *room, size_t size)
 {
     if (tail->fd < 0) {
         int r = open_file(tail, NULL);
@@ -91,7 +93,7 @@ static ssize_t read_on(struct tail *tail, char *room, size_t size)
         struct stat file;
         if (fstat(tail->fd, &file) == 0 && file.st_size < tail->position &&
             tail->setup.offset <= file.st_size) {
-            tail->position = 0; /* cut short: it is being written anew */
+            tail->position = 0; /* truncated: it is being written anew */
             count = pread(tail->fd, room, size, 0);
         }
     }
@@ -105,9 +107,9 @@ static ssize_t read_tail(void *self, char *room, size_t size)
 {
     struct tail *tail = self;
     const struct tails *tails = tail->tails;
-    /* Asked first: what it wrote before its end is found by the look that follows. */
+    /* Ask first: the read that follows then finds all that the job wrote. */
     bool last = !tail->setup.follow || tails->ended(tails->context, tail->setup.job);
-    ssize_t count = read_on(tail, room, size);
+    ssize_t count = read_file(tail, room, size);
     if (count < 0 || (count == 0 && last))
         return -1;
     return count;
@@ -121,7 +123,7 @@ static void free_tail(struct tail *tail)
     free(tail);
 }
 
-static void on_notice_closed(uv_handle_t *handle)
+static void on_watcher_closed(uv_handle_t *handle)
 {
     free_tail(handle->data);
 }
@@ -136,8 +138,8 @@ static void close_tail(void *self)
     *at = tail->next;
     if (--tails->count == 0)
         uv_timer_stop(&tails->timer);
-    if (tail->noticing)
-        uv_close((uv_handle_t *)&tail->notice, on_notice_closed);
+    if (tail->is_watching)
+        uv_close((uv_handle_t *)&tail->watcher, on_watcher_closed);
     else
         free_tail(tail);
 }
@@ -168,7 +170,7 @@ int tail_reply(struct tails *tails, const struct tail_setup *setup,
     tail->next = tails->first;
     tails->first = tail;
     if (tails->count++ == 0)
-        uv_timer_start(&tails->timer, on_timer, LOOK_MS, LOOK_MS);
+        uv_timer_start(&tails->timer, on_timer, CHECK_MS, CHECK_MS);
     reply->type = "application/octet-stream";
     reply->stream = &tail->http;
     return 0;

@@ -1,9 +1,9 @@
 /*
- * tail.h - a job's output as a stream: what is there, and what comes.
+ * tail.h - a job's output as a stream: what has been written, and what follows.
  *
- * A follower is told of new bytes by inotify and looks four times a second besides, for
- * file systems that do not tell.  It waits for a file that is not there yet, starts over
- * in one that was cut short, and ends when its job has ended and all was sent.
+ * New bytes are found by inotify and by a check four times a second, for file systems
+ * without inotify.  A tail waits for a file that does not exist yet, starts over in one that
+ * was truncated, and ends when its job has ended and all was sent.
  */
 #pragma once
 
@@ -17,14 +17,14 @@ struct uv_loop_s;
 
 struct tail_setup {
     const char *path;  /* absolute                                       */
-    uint32_t uid, gid; /* whose file it is: opened with these rights     */
+    uint32_t uid, gid; /* owner of the file: opened with these rights    */
     uint64_t job;      /* for tails_wake()                               */
-    int64_t offset;    /* bytes to leave out; negative: so many from the end */
+    int64_t offset;    /* bytes to skip; negative: so many from the end      */
     bool follow;       /* until the job has ended                            */
-    bool ours; /* in a folder of ours: opened with our rights, if it is theirs */
+    bool ours; /* in a folder of berthd: opened with its rights if the user owns it */
 };
 
-/* 'ended' says whether a job will write no more; it is asked before the last look. */
+/* 'ended' says whether a job will write no more; it is called before the last read. */
 void tails_open(struct tails **ret_tails, struct uv_loop_s *loop,
                 bool (*ended)(void *context, uint64_t job), void *context);
 
@@ -38,7 +38,7 @@ void tails_close(struct tails *tails);
 int tail_reply(struct tails *tails, const struct tail_setup *setup,
                struct http_reply *reply, struct error *err);
 
-/* Something happened to this job: those who follow it look at once. */
+/* Something happened to this job: check its output at once. */
 void tails_wake(struct tails *tails, uint64_t job);
 
 uint32_t tails_count(const struct tails *tails);

@@ -7,7 +7,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-static int digit_of(char c)
+static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -18,8 +18,8 @@ static int digit_of(char c)
     return -1;
 }
 
-/* How many bytes the character at 'at' takes in UTF-8; 0 if it is none. */
-static size_t character(const unsigned char *at, size_t left)
+/* Bytes of the UTF-8 character at 'at'; 0 if it is malformed or a control character. */
+static size_t count_utf8_bytes(const unsigned char *at, size_t left)
 {
     static const struct {
         unsigned char first, last, low, high; /* first byte; range of the second */
@@ -32,7 +32,7 @@ static size_t character(const unsigned char *at, size_t left)
     };
 
     if (at[0] < 0x80)
-        return at[0] >= 0x20 && at[0] != 0x7f; /* control characters are none */
+        return at[0] >= 0x20 && at[0] != 0x7f; /* no control character */
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         if (at[0] < shapes[i].first || at[0] > shapes[i].last)
             continue;
@@ -46,11 +46,11 @@ static size_t character(const unsigned char *at, size_t left)
     return 0;
 }
 
-static bool readable(const char *text, size_t count)
+static bool is_printable_utf8(const char *text, size_t count)
 {
     const unsigned char *bytes = (const unsigned char *)text;
     for (size_t at = 0; at < count;) {
-        size_t step = character(bytes + at, count - at);
+        size_t step = count_utf8_bytes(bytes + at, count - at);
         if (step == 0)
             return false;
         at += step;
@@ -58,9 +58,9 @@ static bool readable(const char *text, size_t count)
     return true;
 }
 
-/* Undo percent signs; in a query a plus is a blank.  NULL with a sentence if it is bad. */
-static char *decode(struct arena *arena, const char *raw, size_t count, bool query,
-                    struct error *err)
+/* Decode percent-encoding; in a query a plus is a blank.  NULL if it is malformed. */
+static char *decode_percent(struct arena *arena, const char *raw, size_t count,
+                            bool query, struct error *err)
 {
     char *text = arena_array(arena, char, count + 1);
     size_t used = 0;
@@ -69,8 +69,8 @@ static char *decode(struct arena *arena, const char *raw, size_t count, bool que
         if (c == '+' && query)
             c = ' ';
         if (c == '%') {
-            int high = at + 2 < count ? digit_of(raw[at + 1]) : -1;
-            int low = at + 2 < count ? digit_of(raw[at + 2]) : -1;
+            int high = at + 2 < count ? hex_digit(raw[at + 1]) : -1;
+            int low = at + 2 < count ? hex_digit(raw[at + 2]) : -1;
             if (high < 0 || low < 0) {
                 error_set(err, -EINVAL, "the address has a bad percent-encoding");
                 return NULL;
@@ -84,15 +84,15 @@ static char *decode(struct arena *arena, const char *raw, size_t count, bool que
         }
         text[used++] = c;
     }
-    if (!readable(text, used)) {
+    if (!is_printable_utf8(text, used)) {
         error_set(err, -EINVAL, "the address is not printable UTF-8");
         return NULL;
     }
     return text;
 }
 
-/* No part of a path is empty, "." or "..": nothing may be walked with it. */
-static bool plain(const char *path)
+/* No part of a path is empty, "." or "..", so it never leads out of a folder. */
+static bool has_plain_parts(const char *path)
 {
     while (*path == '/') {
         path++;
@@ -114,8 +114,8 @@ static int add_pair(struct target *target, struct arena *arena, const char *raw,
     size_t key_count = equals ? (size_t)(equals - raw) : count;
     size_t value_at = equals ? key_count + 1 : count;
 
-    char *key = decode(arena, raw, key_count, true, err);
-    char *value = decode(arena, raw + value_at, count - value_at, true, err);
+    char *key = decode_percent(arena, raw, key_count, true, err);
+    char *value = decode_percent(arena, raw + value_at, count - value_at, true, err);
     if (!key || !value)
         return -EINVAL;
     if (target_query(target, key))
@@ -153,10 +153,10 @@ int target_read(struct target *target, struct arena *arena, const char *raw,
         return error_set(err, -EINVAL, "the address has a \"#\" in it");
 
     size_t count = strcspn(raw, "?");
-    target->path = decode(arena, raw, count, false, err);
+    target->path = decode_percent(arena, raw, count, false, err);
     if (!target->path)
         return -EINVAL;
-    if (!plain(target->path))
+    if (!has_plain_parts(target->path))
         return error_set(err, -EINVAL, "the address has an empty or dotted part");
     return raw[count] == '?' ? read_query(target, arena, raw + count + 1, err) : 0;
 }

@@ -1,8 +1,8 @@
 /*
- * target.h - what a request asks for: its path and its query, taken apart and checked.
+ * target.h - the path and the query of a request, decoded and checked.
  *
- * Strict on purpose.  Nobody who means well sends half a percent sign, a NUL, a ".." or
- * the same key twice, so each of these is refused here and no route has to think of it.
+ * Strict on purpose: half a percent sign, a NUL, a ".." or the same key twice are refused
+ * here, so no route has to handle them.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ struct target {
     uint32_t count;
 };
 
-/* Take 'raw' apart; texts live in 'arena'.  -EINVAL with a sentence if it is malformed. */
+/* Decode 'raw'; texts live in 'arena'.  -EINVAL with a sentence if it is malformed. */
 int target_read(struct target *target, struct arena *arena, const char *raw,
                 struct error *err);
 

@@ -58,7 +58,7 @@ bool token_equals(const char *given, const char *token)
     return count > 0 && !differ;
 }
 
-/* Write it under another name first: a token is there in full or not at all. */
+/* Write it under another name first, so that the file is never incomplete. */
 static int make_token(int dir, struct error *err)
 {
     char text[TOKEN_CHARS + 1];
