@@ -32,8 +32,8 @@ void joblog_name(struct joblog *log, job_id job, const char *name)
     log->names[job] = memory_text(name);
 }
 
-/* A name as CSV wants it: in quotes where it has a comma or a quote. */
-static void put_name(FILE *file, const char *name)
+/* A CSV cell: in quotes if it has a comma or a quote in it. */
+static void write_name(FILE *file, const char *name)
 {
     if (!name)
         return;
@@ -51,7 +51,7 @@ static void put_name(FILE *file, const char *name)
 }
 
 /* Seconds with as many digits as nanoseconds have, or nothing. */
-static void put_time(FILE *file, int64_t ns, bool known)
+static void write_time(FILE *file, int64_t ns, bool known)
 {
     if (known)
         fprintf(file, "%" PRId64 ".%09" PRId64 ",", ns / 1000000000, ns % 1000000000);
@@ -59,8 +59,8 @@ static void put_time(FILE *file, int64_t ns, bool known)
         fputc(',', file);
 }
 
-static void put_job(const struct joblog *log, const struct view *view, job_id id,
-                    const char *state, int64_t end_ns, double steps)
+static void write_job(const struct joblog *log, const struct view *view, job_id id,
+                      const char *state, int64_t end_ns, double steps)
 {
     FILE *file = log->file;
     const struct job *job = &view->jobs[id];
@@ -70,18 +70,18 @@ static void put_job(const struct joblog *log, const struct view *view, job_id id
     bool ended = end_ns >= 0;
     fprintf(file, "%" PRIu64 ",%s,%u,%s,%s,", job->id,
             job->class == CLASS_TE ? "te" : "be", job->gpus, type, state);
-    put_time(file, job->submit_ns, true);
-    put_time(file, job->first_start_ns, job->first_start_ns >= 0);
-    put_time(file, end_ns, ended);
-    put_time(file, end_ns - job->submit_ns, ended);
-    put_time(file, job->waited_ns, true);
-    put_time(file, job->served_ns, true);
+    write_time(file, job->submit_ns, true);
+    write_time(file, job->first_start_ns, job->first_start_ns >= 0);
+    write_time(file, end_ns, ended);
+    write_time(file, end_ns - job->submit_ns, ended);
+    write_time(file, job->waited_ns, true);
+    write_time(file, job->served_ns, true);
     fprintf(file, "%u,%u,%u,", job->preemptions, job->failures, job->attempt + 1);
     double alone_ns = steps / job->rate_best_per_s * 1e9;
     if (ended && alone_ns > 0)
         fprintf(file, "%.9g", (double)(end_ns - job->submit_ns) / alone_ns);
     fputc(',', file);
-    put_name(file, id < log->name_room ? log->names[id] : NULL);
+    write_name(file, id < log->name_room ? log->names[id] : NULL);
     fputc('\n', file);
 }
 
@@ -90,26 +90,26 @@ void joblog_event(void *self, const struct view *view, const struct event *event
     struct joblog *log = self;
     switch (event->kind) {
     case EVENT_FINISHED:
-        put_job(log, view, event->job, "completed", event->at_ns, event->steps);
+        write_job(log, view, event->job, "completed", event->at_ns, event->steps);
         break;
     case EVENT_FAILED:
-        put_job(log, view, event->job,
-                view->jobs[event->job].leaving ? "cancelled" : "failed", event->at_ns,
-                0);
+        write_job(log, view, event->job,
+                  view->jobs[event->job].leaving ? "cancelled" : "failed", event->at_ns,
+                  0);
         break;
     case EVENT_CANCELLED:
     case EVENT_STOPPED:
     case EVENT_LOST:
         if (view->jobs[event->job].state == JOB_FREE)
-            put_job(log, view, event->job, "cancelled", event->at_ns, 0);
+            write_job(log, view, event->job, "cancelled", event->at_ns, 0);
         break;
     case EVENT_DROPPED:
-        put_job(log, view, event->job, "dropped", -1, 0);
+        write_job(log, view, event->job, "dropped", -1, 0);
         break;
     case EVENT_REJECTED:
         fprintf(log->file, "%" PRIu64 ",%s,%u,,rejected,", event->spec->id,
                 event->spec->class == CLASS_TE ? "te" : "be", event->spec->gpus);
-        put_time(log->file, event->at_ns, true);
+        write_time(log->file, event->at_ns, true);
         fputs(",,,,,,,,,\n", log->file);
         break;
     default:
@@ -121,5 +121,5 @@ void joblog_end(struct joblog *log, const struct view *view, uint32_t slot_count
 {
     for (uint32_t i = 0; i < slot_count; i++)
         if (view->jobs[i].state != JOB_FREE)
-            put_job(log, view, i, "unfinished", -1, 0);
+            write_job(log, view, i, "unfinished", -1, 0);
 }

@@ -1,4 +1,4 @@
-/* loss_groups.c - whose the GPUs are: by how much those who hold them have to learn. */
+/* loss_groups.c - GPU-time by how much the jobs that hold it have left to learn. */
 #include "metrics/loss_groups.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 #include "base/memory.h"
 
 #define CLASSES_PER_OCTAVE 4
-#define JOBS_LEAST 4 /* at once, for a quarter of them to be one */
+#define JOBS_LEAST 4 /* at once, so that a quarter of them is a job */
 
 static const double quota[LOSS_GROUPS] = {
     [LOSS_HIGH] = 0.25, [LOSS_MEDIUM] = 0.25, [LOSS_LOW] = 0.5
@@ -33,32 +33,32 @@ static uint32_t class_of(double loss)
     return (uint32_t)fmin(fmax(at, 0), LOSS_CLASSES - 1);
 }
 
-/* Two stretches of time become one. */
-static void halve(struct loss_groups *groups)
+/* Each two bins become one. */
+static void merge_bins(struct loss_groups *groups)
 {
     for (uint32_t i = 0; i < LOSS_BINS; i++)
         for (uint32_t c = 0; c < LOSS_CLASSES; c++) {
             struct loss_cell cell = groups->bins[i][c];
             groups->bins[i][c] = (struct loss_cell){ 0, 0 };
             groups->bins[i / 2][c].job_s += cell.job_s;
-            groups->bins[i / 2][c].unit_s += cell.unit_s;
+            groups->bins[i / 2][c].gpu_s += cell.gpu_s;
         }
     groups->bin_ns *= 2;
 }
 
-static void make_room(struct loss_groups *groups, int64_t to_ns)
+static void extend_bins(struct loss_groups *groups, int64_t to_ns)
 {
     if (!groups->bins)
         groups->bins = memory_checked(calloc(LOSS_BINS, sizeof *groups->bins));
     while (to_ns > groups->bin_ns * LOSS_BINS)
-        halve(groups);
+        merge_bins(groups);
 }
 
 void loss_groups_add(struct loss_groups *groups, int64_t from_ns, int64_t to_ns,
-                     double loss_from, double loss_to, double units)
+                     double loss_from, double loss_to, double gpus)
 {
     double span_ns = (double)(to_ns - from_ns);
-    make_room(groups, to_ns);
+    extend_bins(groups, to_ns);
     for (int64_t at_ns = from_ns; at_ns < to_ns;) {
         int64_t bin = at_ns / groups->bin_ns;
         int64_t end_ns = (bin + 1) * groups->bin_ns;
@@ -68,14 +68,14 @@ void loss_groups_add(struct loss_groups *groups, int64_t from_ns, int64_t to_ns,
         struct loss_cell *cell = &groups->bins[bin][class_of(loss)];
         double s = (double)(end_ns - at_ns) * 1e-9;
         cell->job_s += s;
-        cell->unit_s += units * s;
+        cell->gpu_s += gpus * s;
         at_ns = end_ns;
     }
 }
 
-/* Share out the units of one stretch of time; a class may be in more than one group. */
-static void add_bin(const struct loss_cell cells[LOSS_CLASSES], double job_s,
-                    double unit_s[LOSS_GROUPS])
+/* Divide the GPU-time of one bin among the groups; a class may be in more than one. */
+static void share_bin(const struct loss_cell cells[LOSS_CLASSES], double job_s,
+                      double gpu_s[LOSS_GROUPS])
 {
     uint32_t group = 0;
     double room_s = quota[0] * job_s;
@@ -84,7 +84,7 @@ static void add_bin(const struct loss_cell cells[LOSS_CLASSES], double job_s,
         while (left_s > 0) {
             bool last = group + 1 == LOSS_GROUPS;
             double take_s = last ? left_s : fmin(left_s, room_s);
-            unit_s[group] += cells[c].unit_s * (take_s / cells[c].job_s);
+            gpu_s[group] += cells[c].gpu_s * (take_s / cells[c].job_s);
             left_s -= take_s;
             room_s -= take_s;
             if (!last && room_s <= 0)
@@ -95,18 +95,18 @@ static void add_bin(const struct loss_cell cells[LOSS_CLASSES], double job_s,
 
 bool loss_groups_shares(const struct loss_groups *groups, double shares[LOSS_GROUPS])
 {
-    double unit_s[LOSS_GROUPS] = { 0 };
+    double gpu_s[LOSS_GROUPS] = { 0 };
     for (uint32_t i = 0; groups->bins && i < LOSS_BINS; i++) {
         double job_s = 0;
         for (uint32_t c = 0; c < LOSS_CLASSES; c++)
             job_s += groups->bins[i][c].job_s;
         if (job_s >= JOBS_LEAST * (double)groups->bin_ns * 1e-9)
-            add_bin(groups->bins[i], job_s, unit_s);
+            share_bin(groups->bins[i], job_s, gpu_s);
     }
     double sum_s = 0;
     for (uint32_t g = 0; g < LOSS_GROUPS; g++)
-        sum_s += unit_s[g];
+        sum_s += gpu_s[g];
     for (uint32_t g = 0; g < LOSS_GROUPS && sum_s > 0; g++)
-        shares[g] = unit_s[g] / sum_s;
+        shares[g] = gpu_s[g] / sum_s;
     return sum_s > 0;
 }

@@ -8,19 +8,19 @@
 #include "model/cluster.h"
 #include "model/throughput.h"
 
-/* What is remembered of a live job besides its record. */
+/* What is kept of a live job besides its record. */
 struct metrics_open {
-    bool counted; /* in the window                              */
+    bool counted; /* in the window                            */
     bool seated, loading;
-    bool recalled;  /* told to leave                              */
-    bool resizing;  /* it leaves or loads only to change its size */
-    bool preempted; /* told to leave for somebody else            */
+    bool recalled;  /* told to stop                             */
+    bool resizing;  /* it stops or loads only to change its size */
+    bool preempted; /* told to stop for another job             */
     bool was_lost;  /* it loads again because of a fault          */
-    bool holds;     /* its accelerators are counted as held by it */
+    bool holds;     /* its GPUs are counted as held by it       */
     uint32_t gpus, type;
-    job_id partner; /* on the same ones; they are counted once    */
+    job_id partner; /* on the same GPUs; they are counted once  */
     uint32_t starts;
-    int64_t since_ns; /* of loading, of leaving, of resizing        */
+    int64_t since_ns; /* of loading, stopping or resizing         */
     double live_s;    /* metrics->live_s when it was submitted      */
 };
 
@@ -44,8 +44,8 @@ void metrics_release(struct metrics *metrics)
 
 /* --- time --------------------------------------------------------------------- */
 
-/* Time passes with everything as it was. */
-static void pass(struct metrics *metrics, int64_t now_ns)
+/* Integrate over the time since the last event, in which nothing changed. */
+static void advance_time(struct metrics *metrics, int64_t now_ns)
 {
     if (now_ns <= metrics->now_ns || metrics->first_ns == INT64_MAX) {
         metrics->now_ns = now_ns;
@@ -65,15 +65,15 @@ static void pass(struct metrics *metrics, int64_t now_ns)
     metrics->now_ns = now_ns;
 }
 
-/* --- what a job does ------------------------------------------------------------- */
+/* --- jobs that run ------------------------------------------------------------- */
 
-static void charge(struct metrics *metrics, enum overhead overhead,
-                   const struct metrics_open *open, int64_t now_ns)
+static void add_overhead(struct metrics *metrics, enum overhead overhead,
+                         const struct metrics_open *open, int64_t now_ns)
 {
     metrics->overhead_ns[overhead] += (__int128)(now_ns - open->since_ns) * open->gpus;
 }
 
-/* It is in its seats; what somebody else holds already is counted there. */
+/* Count the GPUs of a job; those it shares are counted as its partner's. */
 static void take_gpus(struct metrics *metrics, const struct view *view, job_id id)
 {
     struct metrics_open *open = &metrics->open[id];
@@ -93,7 +93,7 @@ static void take_gpus(struct metrics *metrics, const struct view *view, job_id i
     metrics->gpus_by_type[open->type] += open->gpus;
 }
 
-/* It is out of them; who stays holds them from now on. */
+/* Stop counting them; a partner that stays holds them from now on. */
 static void leave_gpus(struct metrics *metrics, struct metrics_open *open)
 {
     if (open->partner != JOB_NONE) {
@@ -108,7 +108,7 @@ static void leave_gpus(struct metrics *metrics, struct metrics_open *open)
     open->holds = false;
 }
 
-static void submitted(struct metrics *metrics, const struct view *view, job_id id)
+static void apply_submitted(struct metrics *metrics, const struct view *view, job_id id)
 {
     uint64_t number = metrics->seen++;
     bool counted = number >= metrics->window_from && number < metrics->window_to;
@@ -120,7 +120,7 @@ static void submitted(struct metrics *metrics, const struct view *view, job_id i
     metrics->waiting++;
 }
 
-static void rejected(struct metrics *metrics)
+static void apply_rejected(struct metrics *metrics)
 {
     uint64_t number = metrics->seen++;
     if (number >= metrics->window_from && number < metrics->window_to) {
@@ -130,8 +130,8 @@ static void rejected(struct metrics *metrics)
     }
 }
 
-static void started(struct metrics *metrics, const struct view *view,
-                    const struct event *event)
+static void apply_started(struct metrics *metrics, const struct view *view,
+                          const struct event *event)
 {
     struct metrics_open *open = &metrics->open[event->job];
     open->seated = true;
@@ -145,24 +145,24 @@ static void started(struct metrics *metrics, const struct view *view,
     metrics->running++;
 }
 
-static void loaded(struct metrics *metrics, const struct view *view,
-                   const struct event *event)
+static void apply_loaded(struct metrics *metrics, const struct view *view,
+                         const struct event *event)
 {
     struct metrics_open *open = &metrics->open[event->job];
     enum overhead what = open->resizing      ? OVERHEAD_RESIZE
                          : open->was_lost    ? OVERHEAD_REDO_FAILED
                          : open->starts == 1 ? OVERHEAD_LOAD_FIRST
                                              : OVERHEAD_LOAD_AGAIN;
-    charge(metrics, what, open, event->at_ns);
+    add_overhead(metrics, what, open, event->at_ns);
     open->loading = open->resizing = open->was_lost = false;
 }
 
-static void recalled(struct metrics *metrics, const struct view *view,
-                     const struct event *event)
+static void apply_preempted(struct metrics *metrics, const struct view *view,
+                            const struct event *event)
 {
     struct metrics_open *open = &metrics->open[event->job];
     if (open->loading)
-        loaded(metrics, view, event); /* what it had loaded is paid for */
+        apply_loaded(metrics, view, event); /* its loading so far is overhead */
     open->recalled = true;
     open->resizing = event->rule == RULE_RESIZE;
     open->preempted = event->rule != RULE_RESIZE && event->rule != RULE_CANCEL;
@@ -171,19 +171,19 @@ static void recalled(struct metrics *metrics, const struct view *view,
     metrics->resizes += open->resizing;
 }
 
-/* Out of its seats, for whatever reason. */
-static void left(struct metrics *metrics, const struct view *view,
-                 const struct event *event)
+/* The job has released its GPUs, for whatever reason. */
+static void apply_left(struct metrics *metrics, const struct view *view,
+                       const struct event *event)
 {
     struct metrics_open *open = &metrics->open[event->job];
     if (!open->seated)
-        return; /* was placed, never came */
+        return; /* it was placed and never started */
     if (open->loading)
-        loaded(metrics, view, event);
-    bool gone = view->jobs[event->job].state == JOB_FREE; /* nothing is done again */
+        apply_loaded(metrics, view, event);
+    bool gone = view->jobs[event->job].state == JOB_FREE; /* no work is repeated */
     if (open->recalled && (open->resizing || open->preempted))
-        charge(metrics, open->resizing ? OVERHEAD_RESIZE : OVERHEAD_PAUSE, open,
-               event->at_ns);
+        add_overhead(metrics, open->resizing ? OVERHEAD_RESIZE : OVERHEAD_PAUSE, open,
+                     event->at_ns);
     if (!gone && (event->kind == EVENT_STOPPED || event->kind == EVENT_LOST)) {
         double lost_s = event->rate_per_s > 0
                             ? (event->steps_reached - event->steps) / event->rate_per_s
@@ -199,16 +199,16 @@ static void left(struct metrics *metrics, const struct view *view,
     open->was_lost = event->kind == EVENT_LOST;
 }
 
-/* --- what came of it -------------------------------------------------------------- */
+/* --- jobs that ended -------------------------------------------------------------- */
 
-static void book(struct metrics *metrics, const struct metrics_job *job)
+static void keep_job(struct metrics *metrics, const struct metrics_job *job)
 {
     metrics->jobs = grow_array(metrics->jobs, &metrics->job_room,
                                (uint32_t)metrics->job_count + 1, sizeof *metrics->jobs);
     metrics->jobs[metrics->job_count++] = *job;
 }
 
-/* Its rate if it spent its time on every type in proportion to how much there is of it. */
+/* Its rate if it spent its time on each type of GPU in proportion to their number. */
 static double rate_on_all(const struct view *view, const struct job *job)
 {
     const struct cluster *cluster = view->cluster;
@@ -222,21 +222,19 @@ static double rate_on_all(const struct view *view, const struct job *job)
     return sum / cluster->gpu_count;
 }
 
-/*
- * On an equal share of the cluster, as much of each type, with those who were there
- * meanwhile.
- */
+/* Completion time, relative to that on an equal share of the cluster among the jobs that
+ * were there meanwhile. */
 static double fairness_of(const struct metrics *metrics, const struct view *view,
                           const struct job *job, double jct_s, double steps)
 {
     double alone_s = steps / rate_on_all(view, job);
     double others = (metrics->live_s - metrics->open[job - view->jobs].live_s) / jct_s;
-    double crowding = others * job->gpus / view->cluster->gpu_count;
-    return jct_s / (alone_s * (crowding > 1 ? crowding : 1));
+    double demand = others * job->gpus / view->cluster->gpu_count;
+    return jct_s / (alone_s * (demand > 1 ? demand : 1));
 }
 
-static void finished(struct metrics *metrics, const struct view *view,
-                     const struct event *event)
+static void apply_finished(struct metrics *metrics, const struct view *view,
+                           const struct event *event)
 {
     const struct job *job = &view->jobs[event->job];
     struct metrics_open *open = &metrics->open[event->job];
@@ -264,11 +262,11 @@ static void finished(struct metrics *metrics, const struct view *view,
         row.slowdown = jct_s / alone_s;
         row.fairness = fairness_of(metrics, view, job, jct_s, event->steps);
     }
-    book(metrics, &row);
+    keep_job(metrics, &row);
 }
 
-/* Nobody will run it to its end: it counts as failed. */
-static void dropped(struct metrics *metrics, job_id id)
+/* The policy gave the job up: it counts as failed. */
+static void apply_dropped(struct metrics *metrics, job_id id)
 {
     metrics->waiting--;
     if (!metrics->open[id].counted)
@@ -277,8 +275,8 @@ static void dropped(struct metrics *metrics, job_id id)
     metrics->failed++;
 }
 
-/* Its owner wanted it gone, and it is; until then it was counted as waiting. */
-static void cancelled(struct metrics *metrics, job_id id)
+/* A cancelled job has ended; until then it was counted as waiting. */
+static void apply_cancelled(struct metrics *metrics, job_id id)
 {
     metrics->waiting--;
     if (!metrics->open[id].counted)
@@ -287,11 +285,11 @@ static void cancelled(struct metrics *metrics, job_id id)
     metrics->cancelled++;
 }
 
-static void resized(struct metrics *metrics, const struct view *view,
-                    const struct event *event)
+static void apply_resized(struct metrics *metrics, const struct view *view,
+                          const struct event *event)
 {
     struct metrics_open *open = &metrics->open[event->job];
-    charge(metrics, OVERHEAD_RESIZE, open, event->at_ns);
+    add_overhead(metrics, OVERHEAD_RESIZE, open, event->at_ns);
     leave_gpus(metrics, open);
     take_gpus(metrics, view, event->job);
     open->resizing = false;
@@ -302,55 +300,55 @@ void metrics_event(void *self, const struct view *view, const struct event *even
     struct metrics *metrics = self;
     if (event->kind == EVENT_SUBMITTED && metrics->first_ns == INT64_MAX)
         metrics->first_ns = metrics->last_ns = metrics->now_ns = event->at_ns;
-    pass(metrics, event->at_ns);
+    advance_time(metrics, event->at_ns);
 
     switch (event->kind) {
     case EVENT_SUBMITTED:
-        submitted(metrics, view, event->job);
+        apply_submitted(metrics, view, event->job);
         break;
     case EVENT_REJECTED:
-        rejected(metrics);
+        apply_rejected(metrics);
         break;
     case EVENT_STARTED:
-        started(metrics, view, event);
+        apply_started(metrics, view, event);
         break;
     case EVENT_LOADED:
-        loaded(metrics, view, event);
+        apply_loaded(metrics, view, event);
         break;
     case EVENT_RECALLED:
-        recalled(metrics, view, event);
+        apply_preempted(metrics, view, event);
         break;
     case EVENT_RESIZING:
         if (metrics->open[event->job].loading)
-            loaded(metrics, view, event); /* what it had loaded is paid for */
+            apply_loaded(metrics, view, event); /* its loading so far is overhead */
         metrics->resizes++;
         metrics->open[event->job].resizing = true;
         metrics->open[event->job].since_ns = event->at_ns;
         break;
     case EVENT_RESIZED:
-        resized(metrics, view, event);
+        apply_resized(metrics, view, event);
         break;
     case EVENT_STOPPED:
     case EVENT_LOST:
         if (job_holds_seats(&view->jobs[event->job]))
-            break; /* only where it was to go is lost */
+            break; /* only a pending allocation is lost */
         if (metrics->open[event->job].seated)
             metrics->waiting++;
-        left(metrics, view, event);
+        apply_left(metrics, view, event);
         if (view->jobs[event->job].state == JOB_FREE)
-            cancelled(metrics, event->job);
+            apply_cancelled(metrics, event->job);
         break;
     case EVENT_CANCELLED:
         if (view->jobs[event->job].state == JOB_FREE)
-            cancelled(metrics, event->job);
+            apply_cancelled(metrics, event->job);
         break;
     case EVENT_DROPPED:
-        dropped(metrics, event->job);
+        apply_dropped(metrics, event->job);
         break;
     case EVENT_FINISHED:
     case EVENT_FAILED:
-        left(metrics, view, event);
-        finished(metrics, view, event);
+        apply_left(metrics, view, event);
+        apply_finished(metrics, view, event);
         break;
     default:
         break;
@@ -359,7 +357,7 @@ void metrics_event(void *self, const struct view *view, const struct event *even
 
 void metrics_end(struct metrics *metrics, const struct view *view)
 {
-    pass(metrics, view->now_ns);
+    advance_time(metrics, view->now_ns);
     metrics->unfinished = metrics->total - metrics->completed - metrics->failed -
                           metrics->rejected - metrics->cancelled;
 }

@@ -1,5 +1,5 @@
 /*
- * metrics.h - what came of it: counts, times and GPU-time, fed by events.
+ * metrics.h - counts, times and GPU-time of a run, fed by events.
  *
  * The simulator and the daemon feed the same events, so the figures mean the same.
  * GPU-time is added up in whole nanoseconds.
@@ -19,7 +19,7 @@ struct arena;
 /* One job that ended well. */
 struct metrics_job {
     double jct_s;    /* from submission to end                                      */
-    double wait_s;   /* without seats                                               */
+    double wait_s;   /* without GPUs                                                */
     double slowdown; /* jct over its time alone on the fastest type                 */
     double fairness; /* jct over its time on an equal share of the cluster (Themis) */
     enum job_class class;
@@ -51,7 +51,7 @@ struct metrics {
 
     int64_t first_ns;                        /* first submission; INT64_MAX: none */
     int64_t last_ns;                         /* last end                          */
-    __int128 held_by_type_ns[TYPES_MAX + 1]; /* GPU-time in seats */
+    __int128 held_by_type_ns[TYPES_MAX + 1]; /* GPU-time held */
     __int128 overhead_ns[OVERHEAD_COUNT];
 
     struct metrics_job *jobs;
@@ -75,5 +75,5 @@ void metrics_release(struct metrics *metrics);
 /* For engine_add_observer(). */
 void metrics_event(void *self, const struct view *view, const struct event *event);
 
-/* Close the books at the end of a run: whoever is still there is unfinished. */
+/* At the end of a run: jobs that are still there are unfinished. */
 void metrics_end(struct metrics *metrics, const struct view *view);

@@ -46,7 +46,7 @@ static bool ends_with(const char *name, const char *unit)
            strcmp(name + count - unit_count, unit) == 0;
 }
 
-/* Text for a person or a label: a backslash, a line break and a quote are escaped. */
+/* Help text or a label: a backslash, a line break and a quote are escaped. */
 static void add_escaped(struct buf *text, const char *words, bool quotes)
 {
     for (; *words; words++) {

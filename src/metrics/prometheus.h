@@ -1,9 +1,9 @@
 /*
  * prometheus.h - text for /metrics.
  *
- * Two spellings of the same figures: OpenMetrics for those who ask for it, and the older
- * text format for everybody else.  They differ in where "_total" stands, in units, and
- * in the last line.
+ * Two formats of the same figures: OpenMetrics for clients that accept it, and the older
+ * text format for all others.  They differ in where "_total" stands, in units, and in the
+ * last line.
  *
  *   # TYPE berth_gpu_seconds counter
  *   # UNIT berth_gpu_seconds seconds
@@ -42,8 +42,8 @@ void prometheus_end(struct prometheus *out);
 
 /*
  * Begin a family; its samples follow.  'unit' ("seconds", "bytes") is the last word of
- * the name, or NULL.  A counter's name is given without "_total".  Names are ours, so
- * one that breaks the rules is asserted.
+ * the name, or NULL.  A counter's name is given without "_total".  Names are constants, so
+ * a malformed one is a failed assertion.
  */
 void prometheus_counter(struct prometheus *out, const char *name, const char *unit,
                         const char *help);

@@ -1,4 +1,4 @@
-/* quality.c - how soon models get good. */
+/* quality.c - how soon models improve. */
 #include "metrics/quality.h"
 
 #include <math.h>
@@ -14,9 +14,9 @@
 struct quality_job {
     int64_t at_ns[POINTS_MAX];
     double losses[POINTS_MAX];
-    int64_t served_ns[POINTS_MAX]; /* GPU-time it had had by then */
+    int64_t served_ns[POINTS_MAX]; /* GPU-time it had used by then */
     uint32_t count;
-    uint32_t stride; /* one report of so many is kept */
+    uint32_t stride; /* one report in so many is kept */
     uint32_t passed; /* since the last that was kept  */
     uint32_t next_free;
 };
@@ -43,7 +43,7 @@ void quality_release(struct quality *quality)
 
 /* --- while it runs ------------------------------------------------------------------ */
 
-static struct quality_job *track(struct quality *quality, job_id job)
+static struct quality_job *find_track(struct quality *quality, job_id job)
 {
     if (quality->tracks[job] == 0) {
         uint32_t at = quality->job_free;
@@ -61,7 +61,7 @@ static struct quality_job *track(struct quality *quality, job_id job)
     return &quality->jobs[quality->tracks[job] - 1];
 }
 
-static void untrack(struct quality *quality, job_id job)
+static void drop_track(struct quality *quality, job_id job)
 {
     if (quality->tracks[job] == 0)
         return;
@@ -71,8 +71,8 @@ static void untrack(struct quality *quality, job_id job)
     quality->tracks[job] = 0;
 }
 
-/* Only jobs that are started again and again report so often: half of it will do. */
-static void thin_out(struct quality_job *job)
+/* Drop every second report.  Only jobs that are restarted often have so many. */
+static void thin_out_reports(struct quality_job *job)
 {
     uint32_t kept = 1;
     for (uint32_t i = 2; i < job->count; i += 2, kept++) {
@@ -84,28 +84,28 @@ static void thin_out(struct quality_job *job)
     job->stride *= 2;
 }
 
-static void keep(struct quality_job *job, const struct event *event,
-                 const struct view *view)
+static void keep_report(struct quality_job *job, const struct event *event,
+                        const struct view *view)
 {
     if (job->count == POINTS_MAX)
-        thin_out(job);
+        thin_out_reports(job);
     job->at_ns[job->count] = event->at_ns;
     job->served_ns[job->count] = job_served_ns(&view->jobs[event->job], event->at_ns);
     job->losses[job->count++] = event->loss;
 }
 
-static void report(struct quality_job *job, const struct event *event,
-                   const struct view *view)
+static void add_report(struct quality_job *job, const struct event *event,
+                       const struct view *view)
 {
     if (++job->passed < job->stride)
         return;
     job->passed = 0;
-    keep(job, event, view);
+    keep_report(job, event, view);
 }
 
 /* --- when it is done ------------------------------------------------------------------ */
 
-/* From submission to the first report of a loss that is at most so. */
+/* From submission to the first report of a loss of at most 'loss'. */
 static double time_to_s(const struct quality_job *job, int64_t submit_ns, double loss,
                         double slack)
 {
@@ -115,9 +115,9 @@ static double time_to_s(const struct quality_job *job, int64_t submit_ns, double
     return (double)(job->at_ns[i] - submit_ns) * 1e-9;
 }
 
-/* From one report to the next: what its loss was, and how many units it held. */
-static void book_stretch(struct quality *quality, const struct quality_job *job,
-                         uint32_t i, double last, double way)
+/* From one report to the next: its loss, and how many GPUs it held. */
+static void add_stretch(struct quality *quality, const struct quality_job *job,
+                        uint32_t i, double last, double way)
 {
     int64_t from_ns = job->at_ns[i - 1] - quality->first_ns;
     int64_t to_ns = job->at_ns[i] - quality->first_ns;
@@ -126,22 +126,22 @@ static void book_stretch(struct quality *quality, const struct quality_job *job,
     double before = (job->losses[i - 1] - last) / way;
     double after = (job->losses[i] - last) / way;
     double loss = (before + after) / 2;
-    double units =
+    double gpus =
         (double)(job->served_ns[i] - job->served_ns[i - 1]) / (double)(to_ns - from_ns);
     const double values[SERIES_ROWS] = { [QUALITY_LOSS] = loss, [QUALITY_RUNNING] = 1 };
     quality->loss_s += loss * (double)(to_ns - from_ns) * 1e-9;
     series_spread(&quality->series, from_ns, to_ns, values);
-    loss_groups_add(&quality->groups, from_ns, to_ns, before, after, units);
+    loss_groups_add(&quality->groups, from_ns, to_ns, before, after, gpus);
 }
 
-static void book(struct quality *quality, const struct quality_job *job,
-                 int64_t submit_ns)
+static void add_job(struct quality *quality, const struct quality_job *job,
+                    int64_t submit_ns)
 {
     double first = job->losses[0];
     double last = job->losses[job->count - 1];
     double way = first - last;
     if (!(way > 0))
-        return; /* it has learnt nothing: there is no way to be halfway on */
+        return; /* its loss did not fall: there is nothing to normalise by */
     quality->job_count++;
     for (uint32_t i = 0; i < LEARNING_LEVELS; i++)
         quality->level_s[i] +=
@@ -155,10 +155,10 @@ static void book(struct quality *quality, const struct quality_job *job,
                       learning_accuracy_loss(last, learning_accuracies[i]), way * 1e-9);
     quality->loss_s += (double)(job->at_ns[0] - submit_ns) * 1e-9;
     for (uint32_t i = 1; i < job->count; i++)
-        book_stretch(quality, job, i, last, way);
+        add_stretch(quality, job, i, last, way);
 }
 
-static void submitted(struct quality *quality, const struct event *event)
+static void apply_submitted(struct quality *quality, const struct event *event)
 {
     uint64_t number = quality->seen++;
     if (event->kind == EVENT_REJECTED)
@@ -176,26 +176,27 @@ void quality_event(void *self, const struct view *view, const struct event *even
     switch (event->kind) {
     case EVENT_SUBMITTED:
     case EVENT_REJECTED:
-        submitted(quality, event);
+        apply_submitted(quality, event);
         break;
     case EVENT_PROGRESS:
         if (isfinite(event->loss) && quality->counted[event->job])
-            report(track(quality, event->job), event, view);
+            add_report(find_track(quality, event->job), event, view);
         break;
     case EVENT_FINISHED:
         if (quality->tracks[event->job] == 0)
             break;
         if (isfinite(event->loss))
-            keep(track(quality, event->job), event, view);
-        book(quality, track(quality, event->job), view->jobs[event->job].submit_ns);
-        untrack(quality, event->job);
+            keep_report(find_track(quality, event->job), event, view);
+        add_job(quality, find_track(quality, event->job),
+                view->jobs[event->job].submit_ns);
+        drop_track(quality, event->job);
         break;
     case EVENT_FAILED:
     case EVENT_STOPPED:
     case EVENT_LOST:
     case EVENT_DROPPED:
         if (view->jobs[event->job].state == JOB_FREE) /* failed, or cancelled */
-            untrack(quality, event->job);
+            drop_track(quality, event->job);
         break;
     default:
         break;

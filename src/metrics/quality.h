@@ -1,9 +1,8 @@
 /*
- * quality.h - how soon models get good: losses over time, fed by what jobs report.
+ * quality.h - how soon models improve: losses over time, as jobs report them.
  *
  * Losses are normalised when a job is done: 1 is its first, 0 its last.  Between two
- * reports they are taken to go in a straight line.  A job that reports no loss counts
- * for nothing here, and costs nothing.
+ * reports they are interpolated linearly.  A job that reports no loss is not counted.
  */
 #pragma once
 
@@ -18,7 +17,7 @@
 
 struct arena;
 
-/* Events it wants to hear of, as bits. */
+/* Kinds of events it needs, as bits. */
 #define QUALITY_KINDS \
     (1u << EVENT_SUBMITTED | 1u << EVENT_REJECTED | 1u << EVENT_PROGRESS | \
      1u << EVENT_FINISHED | 1u << EVENT_FAILED | 1u << EVENT_STOPPED | \
@@ -40,7 +39,7 @@ struct quality {
     struct series series; /* sums over jobs from first report to end */
     struct loss_groups groups;
 
-    uint32_t *tracks; /* by slot: 1 + place in 'jobs', 0: none */
+    uint32_t *tracks; /* by slot: 1 + index in 'jobs', 0: none */
     bool *counted;    /* by slot: in the window                */
     struct quality_job *jobs;
     uint32_t job_used, job_room, job_free;
@@ -53,5 +52,5 @@ void quality_release(struct quality *quality);
 /* For engine_add_observer(). */
 void quality_event(void *self, const struct view *view, const struct event *event);
 
-/* Mean over time of the mean loss of jobs on their way; NAN: none. */
+/* Mean over time of the mean loss of running jobs; NAN: none. */
 double quality_mean_loss(const struct quality *quality);

@@ -1,4 +1,4 @@
-/* series.c - sums over equal stretches of time, in fixed memory. */
+/* series.c - sums over bins of time, in fixed memory. */
 #include "metrics/series.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ void series_init(struct series *series)
     *series = (struct series){ .bin_ns = 1000000000 };
 }
 
-static void halve(struct series *series)
+static void merge_bins(struct series *series)
 {
     for (uint32_t row = 0; row < SERIES_ROWS; row++) {
         double *sums = series->sums[row];
@@ -24,7 +24,7 @@ static void halve(struct series *series)
 static uint32_t bin_at(struct series *series, int64_t at_ns)
 {
     while (at_ns >= series->bin_ns * SERIES_BINS)
-        halve(series);
+        merge_bins(series);
     uint32_t bin = (uint32_t)(at_ns / series->bin_ns);
     if (bin >= series->bin_count)
         series->bin_count = bin + 1;
@@ -49,7 +49,7 @@ void series_spread(struct series *series, int64_t from_ns, int64_t to_ns,
 {
     if (series->bin_count > 0 && from_ns >= (series->bin_count - 1) * series->bin_ns &&
         to_ns <= series->bin_count * series->bin_ns) {
-        /* Most often it stays within the last stretch. */
+        /* Most often it stays within the last bin. */
         add_to_bin(series, series->bin_count - 1, to_ns - from_ns, values);
         return;
     }

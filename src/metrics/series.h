@@ -1,8 +1,8 @@
 /*
- * series.h - sums over equal stretches of time, in fixed memory.
+ * series.h - sums over bins of time, in fixed memory.
  *
- * When the time outgrows the bins, two become one; so a series is never longer than its
- * bins and never shorter than half of them.
+ * When the time outgrows the bins, each two are merged; so a long series uses between half
+ * and all of its bins.
  */
 #pragma once
 
@@ -23,6 +23,6 @@ void series_init(struct series *series);
 /* Add an amount to one row at a time since the beginning. */
 void series_add(struct series *series, uint32_t row, int64_t at_ns, double amount);
 
-/* Add value x seconds to every row, over a stretch of time since the beginning. */
+/* Add value x seconds to every row, over a span of time since the beginning. */
 void series_spread(struct series *series, int64_t from_ns, int64_t to_ns,
                    const double values[SERIES_ROWS]);

@@ -100,7 +100,7 @@ const struct figure summary_figures[] = {
     { NULL },
 };
 
-static int place_of(const char *id)
+static int find_figure(const char *id)
 {
     for (int i = 0; summary_figures[i].id; i++)
         if (strcmp(summary_figures[i].id, id) == 0)
@@ -108,32 +108,32 @@ static int place_of(const char *id)
     return -1;
 }
 
-static void set(struct summary *summary, const char *id, double value)
+static void set_figure(struct summary *summary, const char *id, double value)
 {
-    int at = place_of(id);
+    int at = find_figure(id);
     assert(at >= 0);
     summary->values[at] = value;
 }
 
-/* "group.what", where that figure exists. */
-static void set_in(struct summary *summary, const char *group, const char *what,
-                   double value)
+/* The figure "group.what", if there is one. */
+static void set_in_group(struct summary *summary, const char *group, const char *what,
+                         double value)
 {
     char id[64];
     snprintf(id, sizeof id, "%s.%s", group, what);
-    int at = place_of(id);
+    int at = find_figure(id);
     if (at >= 0)
         summary->values[at] = value;
 }
 
 double summary_value(const struct summary *summary, const char *id)
 {
-    int at = place_of(id);
+    int at = find_figure(id);
     return at < 0 ? NAN : summary->values[at];
 }
 
-/* Between the two nearest ranks, by distance. */
-static double quantile(const double *sorted, size_t count, double q)
+/* Linear between the two nearest ranks. */
+static double find_quantile(const double *sorted, size_t count, double q)
 {
     double at = q * (double)(count - 1);
     size_t below = (size_t)at;
@@ -151,11 +151,11 @@ static void set_spread(struct summary *summary, const char *group, const double 
     double sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += sorted[i];
-    set_in(summary, group, "mean", sum / (double)count);
-    set_in(summary, group, "p50", quantile(sorted, count, 0.50));
-    set_in(summary, group, "p95", quantile(sorted, count, 0.95));
-    set_in(summary, group, "p99", quantile(sorted, count, 0.99));
-    set_in(summary, group, "max", sorted[count - 1]);
+    set_in_group(summary, group, "mean", sum / (double)count);
+    set_in_group(summary, group, "p50", find_quantile(sorted, count, 0.50));
+    set_in_group(summary, group, "p95", find_quantile(sorted, count, 0.95));
+    set_in_group(summary, group, "p99", find_quantile(sorted, count, 0.99));
+    set_in_group(summary, group, "max", sorted[count - 1]);
 }
 
 static void set_cdf(struct cdf *cdf, const double *sorted, size_t count)
@@ -163,7 +163,7 @@ static void set_cdf(struct cdf *cdf, const double *sorted, size_t count)
     cdf->count = count == 0 ? 0 : CDF_POINTS;
     for (uint32_t i = 0; i < cdf->count; i++) {
         cdf->y[i] = (double)i / (CDF_POINTS - 1);
-        cdf->x[i] = quantile(sorted, count, cdf->y[i]);
+        cdf->x[i] = find_quantile(sorted, count, cdf->y[i]);
     }
 }
 
@@ -194,7 +194,7 @@ static void sort_column(const struct metrics *metrics, enum column column,
     sort_items(items, scratch, metrics->job_count);
 }
 
-/* Those of a class (CDF_ALL: all), still in order; returns how many. */
+/* The values of a class (CDF_ALL: all), still in order; returns their number. */
 static size_t pick_class(const struct sort_item *items, size_t item_count,
                          enum cdf_class class, double *values)
 {
@@ -259,12 +259,13 @@ static void set_gpu_time(struct summary *summary, const struct metrics *metrics,
         priced = priced || cluster->types[type].usd_per_hour > 0;
     }
     if (span_ns > 0 && cluster->gpu_count > 0)
-        set(summary, "gpu_utilization", held_ns / (span_ns * cluster->gpu_count));
+        set_figure(summary, "gpu_utilization",
+                   held_ns / (span_ns * cluster->gpu_count));
     for (int i = 0; i < OVERHEAD_COUNT; i++)
-        set_in(summary, "overhead_gpu_s", overheads[i],
-               (double)metrics->overhead_ns[i] * 1e-9);
+        set_in_group(summary, "overhead_gpu_s", overheads[i],
+                     (double)metrics->overhead_ns[i] * 1e-9);
     if (priced)
-        set(summary, "cost_usd", usd);
+        set_figure(summary, "cost_usd", usd);
 }
 
 static void set_series(struct summary *summary, const struct series *series)
@@ -281,11 +282,12 @@ static void set_series(struct summary *summary, const struct series *series)
 
 static void set_ledger(struct summary *summary, const struct ledger *ledger)
 {
-    set(summary, "ledger.preemptions", (double)ledger->preemptions);
-    set(summary, "ledger.predicted_cost_gpu_s",
-        (double)ledger->predicted_cost_ns * 1e-9);
-    set(summary, "ledger.actual_cost_gpu_s", (double)ledger->actual_cost_ns * 1e-9);
-    set(summary, "ledger.wait_saved_s", ledger->wait_saved_s);
+    set_figure(summary, "ledger.preemptions", (double)ledger->preemptions);
+    set_figure(summary, "ledger.predicted_cost_gpu_s",
+               (double)ledger->predicted_cost_ns * 1e-9);
+    set_figure(summary, "ledger.actual_cost_gpu_s",
+               (double)ledger->actual_cost_ns * 1e-9);
+    set_figure(summary, "ledger.wait_saved_s", ledger->wait_saved_s);
     const struct series *series = &ledger->series;
     summary->ledger.count = series->bin_count;
     for (uint32_t i = 0; i < series->bin_count; i++) {
@@ -313,25 +315,25 @@ static void set_quality(struct summary *summary, const struct quality *quality)
     double count = (double)quality->job_count;
     if (quality->job_count == 0)
         return;
-    set(summary, "quality.mean_running_loss", quality_mean_loss(quality));
-    set(summary, "quality.loss_seconds_per_job", quality->loss_s / count);
+    set_figure(summary, "quality.mean_running_loss", quality_mean_loss(quality));
+    set_figure(summary, "quality.loss_seconds_per_job", quality->loss_s / count);
     set_losses(summary, &quality->series);
     for (uint32_t i = 0; i < LEARNING_LEVELS; i++) {
         char percent[16];
         snprintf(percent, sizeof percent, "%.0f", learning_levels[i] * 100);
-        set_in(summary, "quality.time_to", percent, quality->level_s[i] / count);
+        set_in_group(summary, "quality.time_to", percent, quality->level_s[i] / count);
     }
     for (uint32_t i = 0; i < LEARNING_ACCURACIES && quality->accuracy_count > 0; i++) {
         char percent[16];
         snprintf(percent, sizeof percent, "%.0f", learning_accuracies[i] * 100);
-        set_in(summary, "quality.time_to_accuracy", percent,
-               quality->accuracy_s[i] / (double)quality->accuracy_count);
+        set_in_group(summary, "quality.time_to_accuracy", percent,
+                     quality->accuracy_s[i] / (double)quality->accuracy_count);
     }
     double shares[LOSS_GROUPS];
     if (loss_groups_shares(&quality->groups, shares)) {
-        set(summary, "quality.unit_share.high", shares[LOSS_HIGH]);
-        set(summary, "quality.unit_share.medium", shares[LOSS_MEDIUM]);
-        set(summary, "quality.unit_share.low", shares[LOSS_LOW]);
+        set_figure(summary, "quality.unit_share.high", shares[LOSS_HIGH]);
+        set_figure(summary, "quality.unit_share.medium", shares[LOSS_MEDIUM]);
+        set_figure(summary, "quality.unit_share.low", shares[LOSS_LOW]);
     }
 }
 
@@ -343,18 +345,18 @@ void summary_make(struct summary *summary, const struct metrics *metrics,
     for (int i = 0; i < FIGURES_MAX; i++)
         summary->values[i] = NAN;
     summary->preempted_jobs = metrics->preempted_jobs;
-    set(summary, "jobs.total", (double)metrics->total);
-    set(summary, "jobs.completed", (double)metrics->completed);
-    set(summary, "jobs.failed", (double)metrics->failed);
-    set(summary, "jobs.rejected", (double)metrics->rejected);
-    set(summary, "jobs.unfinished", (double)metrics->unfinished);
-    set(summary, "preemptions", (double)metrics->preemptions);
-    set(summary, "resizes", (double)metrics->resizes);
+    set_figure(summary, "jobs.total", (double)metrics->total);
+    set_figure(summary, "jobs.completed", (double)metrics->completed);
+    set_figure(summary, "jobs.failed", (double)metrics->failed);
+    set_figure(summary, "jobs.rejected", (double)metrics->rejected);
+    set_figure(summary, "jobs.unfinished", (double)metrics->unfinished);
+    set_figure(summary, "preemptions", (double)metrics->preemptions);
+    set_figure(summary, "resizes", (double)metrics->resizes);
     if (metrics->deadlines > 0)
-        set(summary, "slo_violations", (double)metrics->slo_violations);
+        set_figure(summary, "slo_violations", (double)metrics->slo_violations);
     if (metrics->first_ns < INT64_MAX) {
-        set(summary, "makespan_s",
-            (double)(metrics->last_ns - metrics->first_ns) * 1e-9);
+        set_figure(summary, "makespan_s",
+                   (double)(metrics->last_ns - metrics->first_ns) * 1e-9);
         set_gpu_time(summary, metrics, cluster);
         set_series(summary, &metrics->series);
     }

@@ -1,5 +1,5 @@
 /*
- * summary.h - completion times, makespan, slowdown, fairness of a run.
+ * summary.h - completion times, makespan, slowdown and fairness of a run.
  *
  * Every figure has a name such as "jct_s.mean"; tables, JSON and the report page are
  * made from the same list, in the same order.
@@ -49,16 +49,16 @@ struct summary {
         uint32_t count;
         double t_s[SERIES_BINS], gpus_held[SERIES_BINS], waiting[SERIES_BINS],
             running[SERIES_BINS];
-    } series; /* means over stretches of time */
+    } series; /* means over bins of time */
     struct {
         uint32_t count;
         double t_s[SERIES_BINS], preemptions[SERIES_BINS], predicted_gpu_s[SERIES_BINS],
             actual_gpu_s[SERIES_BINS];
-    } ledger; /* sums over stretches of time, by when a preemption was */
+    } ledger; /* sums over bins of time, by when a preemption was */
     struct {
         uint32_t count;
         double t_s[SERIES_BINS], loss[SERIES_BINS];
-    } quality; /* mean loss over stretches of time in which anybody learnt */
+    } quality; /* mean loss over bins of time in which any job learnt */
 };
 
 /* The list, ended by a row whose id is NULL. */
