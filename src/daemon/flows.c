@@ -537,7 +537,8 @@ void flows_write_metrics(const struct flows *flows, struct prometheus *out)
         for (uint32_t i = 0; i < levels; i++) {
             char level[2] = { (char)('0' + i), '\0' };
             prometheus_count(
-                out, (const struct label[]){ { "level", level }, { NULL } }, counts[i]);
+                out, (const struct prometheus_label[]){ { "level", level }, { NULL } },
+                counts[i]);
         }
     }
     prometheus_counter(out, "berth_flow_changes", NULL,

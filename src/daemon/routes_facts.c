@@ -269,15 +269,19 @@ static void put_jobs(struct prometheus *out, const struct tally *tally)
                  { "stopping", tally->stopping } };
     prometheus_gauge(out, "berth_jobs", NULL, "Jobs that have not ended, by state.");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        prometheus_count(out,
-                         (const struct label[]){ { "state", rows[i].state }, { NULL } },
-                         rows[i].count);
+        prometheus_count(
+            out,
+            (const struct prometheus_label[]){ { "state", rows[i].state }, { NULL } },
+            rows[i].count);
     prometheus_gauge(out, "berth_gpus", NULL, "Accelerators, by what they do.");
-    prometheus_count(out, (const struct label[]){ { "use", "held" }, { NULL } },
+    prometheus_count(out,
+                     (const struct prometheus_label[]){ { "use", "held" }, { NULL } },
                      tally->gpus_held);
-    prometheus_count(out, (const struct label[]){ { "use", "foreign" }, { NULL } },
-                     tally->gpus_foreign);
-    prometheus_count(out, (const struct label[]){ { "use", "free" }, { NULL } },
+    prometheus_count(
+        out, (const struct prometheus_label[]){ { "use", "foreign" }, { NULL } },
+        tally->gpus_foreign);
+    prometheus_count(out,
+                     (const struct prometheus_label[]){ { "use", "free" }, { NULL } },
                      tally->gpus - tally->gpus_held - tally->gpus_foreign);
 }
 
@@ -290,9 +294,10 @@ static void put_decisions(struct prometheus *out, const struct histogram *decide
     prometheus_gauge(out, "berth_decision_seconds", "seconds",
                      "How long the given share of decisions took at most.");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        prometheus_value(out,
-                         (const struct label[]){ { "share", rows[i].name }, { NULL } },
-                         (double)histogram_quantile(decide_ns, rows[i].share) * 1e-9);
+        prometheus_value(
+            out,
+            (const struct prometheus_label[]){ { "share", rows[i].name }, { NULL } },
+            (double)histogram_quantile(decide_ns, rows[i].share) * 1e-9);
 }
 
 static void put_engine(struct prometheus *out, const struct engine *engine)
@@ -313,9 +318,10 @@ static void put_events(struct prometheus *out, const struct routes *routes)
     prometheus_counter(out, "berth_events", NULL, "What happened, by kind.");
     for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
         if (routes->kinds[kind])
-            prometheus_count(
-                out, (const struct label[]){ { "kind", event_name(kind) }, { NULL } },
-                routes->kinds[kind]);
+            prometheus_count(out,
+                             (const struct prometheus_label[]){
+                                 { "kind", event_name(kind) }, { NULL } },
+                             routes->kinds[kind]);
 }
 
 static void put_http(struct prometheus *out, const struct http_counts *counts)
@@ -348,9 +354,9 @@ static void put_daemon(struct prometheus *out, const struct daemon_facts *facts)
 {
     prometheus_gauge(out, "berth_build_info", NULL, "What runs; always 1.");
     prometheus_count(out,
-                     (const struct label[]){ { "version", BERTH_VERSION },
-                                             { "policy", facts->policy },
-                                             { NULL } },
+                     (const struct prometheus_label[]){ { "version", BERTH_VERSION },
+                                                        { "policy", facts->policy },
+                                                        { NULL } },
                      1);
     prometheus_gauge(out, "berth_start_time_seconds", "seconds",
                      "When berthd was started, since 1970.");

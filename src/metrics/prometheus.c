@@ -107,11 +107,11 @@ static void add_number(struct buf *text, double value)
 }
 
 static void begin_sample(struct prometheus *out, const char *suffix,
-                         const struct label *labels)
+                         const struct prometheus_label *labels)
 {
     assert(out->name);
     buf_print(out->text, "%s%s", out->name, suffix);
-    for (const struct label *label = labels; label && label->name; label++) {
+    for (const struct prometheus_label *label = labels; label && label->name; label++) {
         assert(is_name(label->name));
         buf_print(out->text, "%s%s=\"", label == labels ? "{" : ",", label->name);
         add_escaped(out->text, label->value, true);
@@ -120,7 +120,8 @@ static void begin_sample(struct prometheus *out, const char *suffix,
     buf_text(out->text, labels && labels->name ? "} " : " ");
 }
 
-void prometheus_value(struct prometheus *out, const struct label *labels, double value)
+void prometheus_value(struct prometheus *out, const struct prometheus_label *labels,
+                      double value)
 {
     assert(!out->counter || value >= 0);
     begin_sample(out, out->counter ? "_total" : "", labels);
@@ -128,7 +129,7 @@ void prometheus_value(struct prometheus *out, const struct label *labels, double
     buf_text(out->text, "\n");
 }
 
-void prometheus_count(struct prometheus *out, const struct label *labels,
+void prometheus_count(struct prometheus *out, const struct prometheus_label *labels,
                       uint64_t value)
 {
     begin_sample(out, out->counter ? "_total" : "", labels);

@@ -32,7 +32,7 @@ struct prometheus {
 /* Does this Accept header (or NULL) ask for OpenMetrics? */
 bool prometheus_accepts_open(const char *accept);
 
-struct label {
+struct prometheus_label {
     const char *name;
     const char *value; /* any text; escaped */
 };
@@ -51,6 +51,7 @@ void prometheus_gauge(struct prometheus *out, const char *name, const char *unit
                       const char *help);
 
 /* One sample of the family; labels end with a NULL name, or are NULL. */
-void prometheus_value(struct prometheus *out, const struct label *labels, double value);
-void prometheus_count(struct prometheus *out, const struct label *labels,
+void prometheus_value(struct prometheus *out, const struct prometheus_label *labels,
+                      double value);
+void prometheus_count(struct prometheus *out, const struct prometheus_label *labels,
                       uint64_t value);

@@ -14,7 +14,7 @@
 #include "metrics/quality.h"
 #include "model/cluster.h"
 
-const struct figure summary_figures[] = {
+const struct summary_figure summary_figures[] = {
     { "jobs.total", "jobs", "", BETTER_NONE, true },
     { "jobs.completed", "completed", "", BETTER_MORE, true },
     { "jobs.failed", "failed", "", BETTER_NONE, true },
@@ -158,7 +158,7 @@ static void set_spread(struct summary *summary, const char *group, const double 
     set_in_group(summary, group, "max", sorted[count - 1]);
 }
 
-static void set_cdf(struct cdf *cdf, const double *sorted, size_t count)
+static void set_cdf(struct summary_cdf *cdf, const double *sorted, size_t count)
 {
     cdf->count = count == 0 ? 0 : CDF_POINTS;
     for (uint32_t i = 0; i < cdf->count; i++) {
@@ -390,7 +390,7 @@ static struct json *object_at(struct json *object, const char *path, size_t leng
 void summary_json(const struct summary *summary, struct json *object)
 {
     for (int i = 0; summary_figures[i].id; i++) {
-        const struct figure *figure = &summary_figures[i];
+        const struct summary_figure *figure = &summary_figures[i];
         double value = summary->values[i];
         if (isnan(value))
             continue;

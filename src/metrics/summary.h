@@ -18,13 +18,13 @@ struct ledger;
 struct metrics;
 struct quality;
 
-enum better { BETTER_NONE, BETTER_LESS, BETTER_MORE };
+enum summary_better { BETTER_NONE, BETTER_LESS, BETTER_MORE };
 
-struct figure {
+struct summary_figure {
     const char *id;    /* "jct_s.mean": the path in JSON          */
     const char *label; /* for people                              */
     const char *unit;  /* "s", "share", "GPU-s", "", "usd"        */
-    enum better better;
+    enum summary_better better;
     bool whole; /* a count                                 */
 };
 
@@ -32,7 +32,7 @@ struct figure {
 #define CDF_POINTS 201
 
 /* Points of a distribution, smallest first. */
-struct cdf {
+struct summary_cdf {
     double x[CDF_POINTS];
     double y[CDF_POINTS];
     uint32_t count;
@@ -44,7 +44,7 @@ enum cdf_class { CDF_ALL, CDF_TE, CDF_BE, CDF_CLASSES };
 struct summary {
     double values[FIGURES_MAX]; /* by place in summary_figures; NAN: does not apply */
     uint64_t preempted_jobs;    /* that were preempted at all */
-    struct cdf cdfs[CDF_KINDS][CDF_CLASSES];
+    struct summary_cdf cdfs[CDF_KINDS][CDF_CLASSES];
     struct {
         uint32_t count;
         double t_s[SERIES_BINS], gpus_held[SERIES_BINS], waiting[SERIES_BINS],
@@ -62,7 +62,7 @@ struct summary {
 };
 
 /* The list, ended by a row whose id is NULL. */
-extern const struct figure summary_figures[];
+extern const struct summary_figure summary_figures[];
 
 /* 'ledger' and 'quality' may be NULL. */
 void summary_make(struct summary *summary, const struct metrics *metrics,

@@ -163,7 +163,7 @@ static struct json *figures_page(const struct comparison *comparison, uint32_t p
     static const char *const better[] = { "none", "less", "more" };
     struct json *array = json_new_array();
     for (uint32_t f = 0; summary_figures[f].id; f++) {
-        const struct figure *figure = &summary_figures[f];
+        const struct summary_figure *figure = &summary_figures[f];
         struct comparison_interval estimate =
             comparison_estimate(comparison, policy, f);
         if (estimate.count == 0)
@@ -191,7 +191,7 @@ static struct json *cdfs_page(const struct summary *summary)
     for (uint32_t k = 0; k < CDF_KINDS; k++) {
         struct json *kind = json_new_object();
         for (uint32_t c = 0; c < CDF_CLASSES; c++) {
-            const struct cdf *cdf = &summary->cdfs[k][c];
+            const struct summary_cdf *cdf = &summary->cdfs[k][c];
             if (cdf->count == 0)
                 continue;
             struct json *points = json_new_object();

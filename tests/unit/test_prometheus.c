@@ -10,12 +10,15 @@
 static void write_some(struct buf *text, bool open)
 {
     struct prometheus out;
-    const struct label te[] = { { "class", "te" }, { "rule", "a\"b\\c\nd" }, { NULL } };
+    const struct prometheus_label te[] = { { "class", "te" },
+                                           { "rule", "a\"b\\c\nd" },
+                                           { NULL } };
 
     prometheus_begin(&out, text, open);
     prometheus_counter(&out, "berth_gpu_seconds", "seconds", "GPU-time held by jobs.");
     prometheus_value(&out, te, 12.5);
-    prometheus_value(&out, (const struct label[]){ { "class", "be" }, { NULL } }, 0.1);
+    prometheus_value(
+        &out, (const struct prometheus_label[]){ { "class", "be" }, { NULL } }, 0.1);
     prometheus_gauge(&out, "berth_jobs", NULL, "Jobs by state; a \\ and\na line.");
     prometheus_count(&out, NULL, UINT64_MAX);
     prometheus_end(&out);

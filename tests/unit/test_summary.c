@@ -90,7 +90,7 @@ static void names_nest_at_the_dots(void **state)
     assert_true(json_as_number(at(json, "makespan_s"), &number));
     assert_near(number, 40, 1e-9);
 
-    const struct cdf *cdf = &summary.cdfs[CDF_WAIT][CDF_ALL];
+    const struct summary_cdf *cdf = &summary.cdfs[CDF_WAIT][CDF_ALL];
     assert_int_equal(cdf->count, CDF_POINTS);
     assert_near(cdf->x[0], 1, 1e-9);
     assert_near(cdf->x[(CDF_POINTS - 1) / 2], 2, 1e-9);

@@ -28,8 +28,8 @@ static const char *format_with_commas(char *text, size_t size, double value)
 }
 
 /* A value with its unit, as people read it: "4.2 h", "87.3 %", "1,234". */
-static const char *format_value(char *text, size_t size, const struct figure *figure,
-                                double value)
+static const char *format_value(char *text, size_t size,
+                                const struct summary_figure *figure, double value)
 {
     if (isnan(value))
         snprintf(text, size, "-");
@@ -51,7 +51,7 @@ static const char *format_value(char *text, size_t size, const struct figure *fi
 /* The best policy by this figure; UINT32_MAX if there is none. */
 static uint32_t find_best(const struct comparison *comparison, uint32_t figure)
 {
-    enum better better = summary_figures[figure].better;
+    enum summary_better better = summary_figures[figure].better;
     uint32_t best = UINT32_MAX;
     double best_value = 0;
     bool differs = false;
