@@ -129,8 +129,13 @@ int field_read(const struct field *field, void *self, const char *text,
     if (read_member(field, at, text, arena))
         return 0;
     char want[200];
-    return error_set(err, -EINVAL, "%s: %s is \"%.40s%s\", want %s", owner, field->name,
-                     text, strlen(text) > 40 ? "…" : "",
+    char shown[41];
+    snprintf(shown, sizeof shown, "%s", text);
+    for (unsigned char *c = (unsigned char *)shown; *c; c++)
+        if (*c < ' ' || *c == 0x7f)
+            *c = '?';
+    return error_set(err, -EINVAL, "%s: %s is \"%s%s\", want %s", owner, field->name,
+                     shown, strlen(text) > 40 ? "…" : "",
                      field_describe(field, want, sizeof want));
 }
 
@@ -175,4 +180,11 @@ bool field_set_whole(const struct field *field, void *self, int64_t value)
         *(uint32_t *)at = (uint32_t)value;
         return value >= 0 && value <= UINT32_MAX;
     }
+}
+
+bool field_is_set(const struct field *field, const void *self)
+{
+    return field_is_whole(field)
+               ? field_get_whole(field, self) != 0
+               : *(const char *const *)((const char *)self + field->offset) != NULL;
 }

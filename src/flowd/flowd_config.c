@@ -5,22 +5,23 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "api/yaml.h"
-#include "base/buf.h"
 #include "base/error.h"
+#include "base/field.h"
 #include "base/json.h"
+#include "base/yaml.h"
 
 #define FILE_BYTES_MAX (64 << 10)
 
-static const struct flowd_config_key {
-    const char *name;
-    size_t offset;
-} keys[] = {
-    { "server", offsetof(struct flowd_config, server) },
-    { "host", offsetof(struct flowd_config, host) },
-    { "backend", offsetof(struct flowd_config, backend) },
-    { "levels", offsetof(struct flowd_config, levels) },
-    { "token_file", offsetof(struct flowd_config, token_file) },
+#define AT(member) offsetof(struct flowd_config, member)
+
+static const struct field fields[] = {
+    { "server", FIELD_TEXT, AT(server) },
+    { "host", FIELD_TEXT, AT(host) },
+    { "backend", FIELD_TEXT, AT(backend) },
+    { "levels", FIELD_TEXT, AT(levels) },
+    { "token_file", FIELD_TEXT, AT(token_file) },
+    { "cgroup", FIELD_OTHER },
+    { 0 },
 };
 
 /* Read a pattern, or a list of them. */
@@ -41,58 +42,20 @@ static const char *read_patterns(struct cgroup_patterns *patterns, struct arena 
     return NULL;
 }
 
-/* Read one member: what is wrong with it, or NULL. */
-static const char *read_member(struct flowd_config *config, struct arena *arena,
-                               const char *name, const struct json *value)
-{
-    if (strcmp(name, "cgroup") == 0)
-        return config->patterns.count > 0
-                   ? NULL
-                   : read_patterns(&config->patterns, arena, value);
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const char **field = (const char **)((char *)config + keys[i].offset);
-        if (strcmp(keys[i].name, name) != 0)
-            continue;
-        const char *text = json_as_text(value);
-        if (!text || !*text)
-            return "want a text";
-        if (!*field)
-            *field = arena_text(arena, text);
-        return NULL;
-    }
-    return "there is no such key";
-}
-
-static int read_members(struct flowd_config *config, struct arena *arena,
-                        const char *path, const struct json *json,
-                        const struct json *lines, struct error *err)
-{
-    const char *name;
-    const struct json *value;
-    for (void *at = NULL; (at = json_member(json, at, &name, &value));) {
-        const char *wrong = read_member(config, arena, name, value);
-        double line = 0;
-        json_as_number(json_get(lines, name), &line);
-        if (wrong)
-            return error_set(err, -EINVAL, "%.100s:%.0f: %.40s: %s", path, line, name,
-                             wrong);
-    }
-    return 0;
-}
-
 int flowd_config_load(struct flowd_config *config, struct arena *arena,
                       const char *path, struct error *err)
 {
-    struct json *json = NULL, *lines = NULL;
-    struct buf bytes;
-    buf_init(&bytes, FILE_BYTES_MAX);
-    int r = buf_read(&bytes, path, err);
+    struct yaml_file file;
+    int r = yaml_load(&file, path, FILE_BYTES_MAX, err);
     if (r == 0)
-        r = yaml_read(bytes.bytes, bytes.count, path, &json, &lines, err);
-    if (r == 0)
-        r = read_members(config, arena, path, json, lines, err);
-    json_free(json);
-    json_free(lines);
-    buf_release(&bytes);
+        r = yaml_set(&file, "", file.json, fields, config, /* fill= */ true, arena,
+                     err);
+    const struct json *cgroup = r == 0 ? json_get(file.json, "cgroup") : NULL;
+    if (cgroup && config->patterns.count == 0) {
+        const char *wrong = read_patterns(&config->patterns, arena, cgroup);
+        if (wrong)
+            r = yaml_wrong(&file, "cgroup", err, "cgroup: %s", wrong);
+    }
+    yaml_release(&file);
     return r < 0 ? -EINVAL : 0;
 }

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "api/yaml.h"
+#include "base/yaml.h"
 #include "base/error.h"
 #include "base/json.h"
 

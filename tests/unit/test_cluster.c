@@ -189,7 +189,8 @@ static void wrong_yaml_is_named_by_line_and_field(void **state)
     const char *nodes = "nodes:\n  - { type: a, gpus: 8 }\nentities:\n";
     char wrong[200];
     snprintf(wrong, sizeof wrong, "%s  - { name: a, weight: 0 }\n", nodes);
-    assert_wrong_yaml(wrong, "c.yaml:4: weight is 0, want more than 0");
+    assert_wrong_yaml(wrong,
+                      "c.yaml:4: weight is \"0\", want a number from 1e-09 to 1e6");
     snprintf(wrong, sizeof wrong, "%s  - { name: a }\n  - { name: a }\n", nodes);
     assert_wrong_yaml(wrong, "c.yaml:5: entity \"a\" again");
     snprintf(wrong, sizeof wrong, "%s  - { name: a, inside: lifo }\n", nodes);
@@ -200,51 +201,56 @@ static void wrong_yaml_is_named_by_line_and_field(void **state)
     assert_wrong_yaml("nodes:\n  - { type: a, gpuz: 8 }\n", "gpuz");
     assert_wrong_yaml("nodes:\n  - { gpus: 1 }\n", "c.yaml:2: no type");
     assert_wrong_yaml("nodes:\n  - { type: a, gpus: 8 }\n\n  - { type: a, gpus: 99 }\n",
-                      "c.yaml:4: gpus is 99, want 0 to 64");
+                      "c.yaml:4: gpus is \"99\", want a whole number from 0 to 64");
     assert_wrong_yaml("nodes:\n  - { count: 0, type: a, gpus: 9 }\n",
-                      "c.yaml:2: count is 0, want 1 to 1000000");
+                      "c.yaml:2: count is \"0\", want a whole number from 1 to 1e6");
     assert_wrong_yaml(
         "types:\n  - { name: a, speed: -1 }\nnodes:\n  - { type: a, gpus: 9 }\n",
-        "c.yaml:2: speed is -1");
+        "c.yaml:2: speed is \"-1\"");
     assert_wrong_yaml("nodes:\n  - { count: 3, names: [x], type: a, gpus: 9 }\n",
                       "c.yaml:2: 1 names, want 3");
     assert_wrong_yaml("name: x\n", "nodes");
     assert_wrong_yaml("nodes:\n  - {", "c.yaml:");
-    assert_wrong_yaml("nodes: [ { type: a, gpus: 99 } ]\n", "c.yaml:1: gpus is 99");
-    assert_wrong_yaml("nodes:\n  - { type: a, gpus: 8, cpus: 100001 }\n",
-                      "c.yaml:2: cpus is 100001, want 0 to 100000");
-    assert_wrong_yaml("nodes:\n  - { type: a, gpus: 8, mem_gib: 1000001 }\n",
-                      "c.yaml:2: mem_gib is 1000001, want 0 to 1000000");
-    assert_wrong_yaml("nodes:\n  - { type: a, gpus: 8, rack: 100001 }\n",
-                      "c.yaml:2: rack is 100001, want 0 to 100000");
+    assert_wrong_yaml("nodes: [ { type: a, gpus: 99 } ]\n", "c.yaml:1: gpus is \"99\"");
+    assert_wrong_yaml(
+        "nodes:\n  - { type: a, gpus: 8, cpus: 100001 }\n",
+        "c.yaml:2: cpus is \"100001\", want a whole number from 0 to 100000");
+    assert_wrong_yaml(
+        "nodes:\n  - { type: a, gpus: 8, mem_gib: 1000001 }\n",
+        "c.yaml:2: mem_gib is \"1000001\", want a whole number from 0 to 1e6");
+    assert_wrong_yaml(
+        "nodes:\n  - { type: a, gpus: 8, rack: 100001 }\n",
+        "c.yaml:2: rack is \"100001\", want a whole number from 0 to 100000");
     assert_wrong_yaml("nodes:\n  - { type: a, gpus: 8, link_gbps: 0 }\n",
-                      "c.yaml:2: link_gbps is 0, want 0.001 to 1000000");
+                      "c.yaml:2: link_gbps is \"0\", want a number from 0.001 to 1e6");
     assert_wrong_yaml("nodes:\n  - { type: a, gpus: 8, link_gbps: nan }\n",
-                      "c.yaml:2: link_gbps is nan");
+                      "c.yaml:2: link_gbps is \"nan\"");
     assert_wrong_yaml("nodes:\n  - { names: [x y], type: a, gpus: 9 }\n",
                       "c.yaml: name \"x y\", want no blanks, commas or quotes");
     assert_wrong_yaml("nodes:\n  - { names: ['x,y'], type: a, gpus: 9 }\n", "\"x,y\"");
     assert_wrong_yaml("nodes:\n  - { names: ['x\"y'], type: a, gpus: 9 }\n", "want no");
     assert_wrong_yaml("nodes:\n  - { names: [\"x\\x7f\"], type: a, gpus: 9 }\n",
                       "want no");
-    assert_wrong_yaml("oversubscription: 0.5\nnodes:\n  - { type: a, gpus: 8 }\n",
-                      "c.yaml: oversubscription is 0.5, want 1 to 1000");
-    assert_wrong_yaml("oversubscription: 1001\nnodes:\n  - { type: a, gpus: 8 }\n",
-                      "c.yaml: oversubscription is 1001, want 1 to 1000");
+    assert_wrong_yaml(
+        "oversubscription: 0.5\nnodes:\n  - { type: a, gpus: 8 }\n",
+        "c.yaml:1: oversubscription is \"0.5\", want a number from 1 to 1000");
+    assert_wrong_yaml(
+        "oversubscription: 1001\nnodes:\n  - { type: a, gpus: 8 }\n",
+        "c.yaml:1: oversubscription is \"1001\", want a number from 1 to 1000");
     assert_wrong_yaml("types:\n  - { name: a, usd_per_hour: -1 }\n"
                       "nodes:\n  - { type: a, gpus: 9 }\n",
-                      "c.yaml:2: usd_per_hour is -1, want 0 to 1000000");
+                      "c.yaml:2: usd_per_hour is \"-1\", want a number from 0 to 1e6");
     assert_wrong_yaml("types:\n  - { name: a }\n  - { name: b, usd_per_hour: 1e7 }\n"
                       "nodes:\n  - { type: a, gpus: 9 }\n",
-                      "c.yaml:3: usd_per_hour is 1e+07");
+                      "c.yaml:3: usd_per_hour is \"1e7\"");
     assert_wrong_yaml("types:\n  - { name: a, speed: 1e7 }\n"
                       "nodes:\n  - { type: a, gpus: 9 }\n",
-                      "c.yaml:2: speed is 1e+07");
+                      "c.yaml:2: speed is \"1e7\"");
     assert_wrong_yaml("nodes:\n  - { count: 600000, type: a, gpus: 8 }\n"
                       "  - { count: 600000, type: a, gpus: 8 }\n",
                       "c.yaml: 1200000 nodes, want at most 1000000");
     snprintf(wrong, sizeof wrong, "%s  - { name: a, weight: 1e7 }\n", nodes);
-    assert_wrong_yaml(wrong, "c.yaml:4: weight is 1e+07, want more than 0");
+    assert_wrong_yaml(wrong, "c.yaml:4: weight is \"1e7\", want a number from");
     assert_int_equal(parse(""), -EINVAL);
 }
 

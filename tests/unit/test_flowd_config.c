@@ -68,7 +68,7 @@ static void what_is_wrong_is_named_by_line_and_key(void **state)
     } cases[] = {
         { "host: n1\nhots: n2\n", ":2: hots: there is no such key" },
         { "host: [n1]\n", ":1: host: want a text" },
-        { "host: ''\n", ":1: host: want a text" },
+        { "host: ''\n", ":1: host is \"\", want a text" },
         { "cgroup: 7\n", ":1: cgroup: want a path below" },
         { "cgroup: [ap/%j, /b/%j]\n", ":1: cgroup: want a path below" },
         { "cgroup: [p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, p/%j, "

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "api/yaml.h"
+#include "base/yaml.h"
 #include "base/error.h"
 #include "base/json.h"
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "api/request.h"
-#include "api/yaml.h"
+#include "base/yaml.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
