@@ -116,7 +116,6 @@ static void start_again(struct daemon *daemon, uint64_t in_ms)
 {
     store_rollback(daemon->store);
     routes_flush(daemon->routes, false);
-    http_flush(daemon->http, false);
     scheduler_stop(&daemon->scheduler);
     uv_timer_start(&daemon->retry, on_retry, in_ms, 0);
 }
@@ -201,7 +200,6 @@ static void run_pass(struct daemon *daemon)
         return;
     }
     routes_flush(daemon->routes, true);
-    http_flush(daemon->http, true);
     set_wake(daemon);
     end_if_told(daemon);
 }
@@ -249,7 +247,7 @@ void daemon_look(struct daemon *daemon, struct daemon_facts *facts)
                                .flows = daemon->flows,
                                .progress = daemon->progress,
                                .users = daemon->users,
-                               .http = daemon->http,
+                               .http = routes_http(daemon->routes),
                                .executor = daemon->backend->executor,
                                .executor_self = scheduler->executor_self,
                                .policy = scheduler->policy,
@@ -402,8 +400,8 @@ static void start_handles(struct daemon *daemon)
 static void on_users_loaded(void *context)
 {
     struct daemon *daemon = context;
-    if (daemon->http)
-        http_retry(daemon->http);
+    if (daemon->routes)
+        http_retry(routes_http(daemon->routes));
 }
 
 static void open_services(struct daemon *daemon)
@@ -440,28 +438,6 @@ static int choose_policy(struct daemon *daemon, struct error *err)
     return said ? store_set_fact(daemon->store, "policy", said, err) : 0;
 }
 
-static int open_http(struct daemon *daemon, struct error *err)
-{
-    int r = routes_new(&daemon->routes, daemon, &daemon->loop, err);
-    if (r < 0)
-        return r;
-    struct http_setup setup = { .loop = &daemon->loop,
-                                .socket = daemon->setup.socket,
-                                .any_user = daemon->setup.system,
-                                .listen = daemon->setup.listen,
-                                .token = routes_token(daemon->routes),
-                                .handler = routes_handle,
-                                .allows_anonymous = progress_allows_anonymous,
-                                .find_session = routes_find_session,
-                                .is_public = routes_is_public,
-                                .ready = routes_user_ready,
-                                .context = daemon->routes };
-    r = http_open(&daemon->http, &setup, err);
-    if (r == 0)
-        routes_resume(daemon->routes, daemon->http);
-    return r;
-}
-
 int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
                struct error *err)
 {
@@ -484,7 +460,7 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
     if (r == 0)
         r = read_rates(daemon, err);
     if (r == 0)
-        r = open_http(daemon, err);
+        r = routes_new(&daemon->routes, daemon, &daemon->loop, err);
     if (r == 0)
         r = start_scheduler(daemon, err);
     if (r == 0 && machine_is_shared(&daemon->machine))
@@ -529,8 +505,6 @@ void daemon_free(struct daemon *daemon)
         return;
     if (daemon->store)
         scheduler_stop(&daemon->scheduler);
-    if (daemon->http)
-        http_close(daemon->http);
     routes_free(daemon->routes);
     flows_free(daemon->flows);
     progress_free(daemon->progress);

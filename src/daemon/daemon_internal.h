@@ -11,6 +11,7 @@
 #include "daemon/daemon.h"
 #include "daemon/scheduler.h"
 #include "daemon/submission.h"
+#include "host/machine.h"
 #include "model/throughput.h"
 
 struct daemon {
@@ -31,7 +32,6 @@ struct daemon {
     struct flows *flows;
     struct progress *progress;
     struct users *users;
-    struct http *http;
     struct routes *routes;
 
     int64_t started_ns;

@@ -19,10 +19,10 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/units.h"
-#include "daemon/flow_stream.h"
+#include "http/flow_stream.h"
 #include "daemon/routes_internal.h"
 #include "daemon/scheduler.h"
-#include "daemon/traffic.h"
+#include "flow/sent_bytes.h"
 #include "executor/executor.h"
 #include "flow/flow.h"
 #include "flow/marks.h"
@@ -39,7 +39,7 @@
 struct flows {
     struct scheduler *scheduler;
     char *policy; /* as it was written, settings included; NULL: none */
-    struct traffic *traffic;
+    struct sent_bytes *sent;
     struct flow_stream *stream; /* to agents */
 };
 
@@ -157,14 +157,14 @@ static void observe_event(void *self, const struct view *view,
     struct flows *flows = self;
     const struct job *job = &view->jobs[event->job];
     if (job->state == JOB_FREE)
-        traffic_drop(flows->traffic, job->id);
+        sent_bytes_drop(flows->sent, job->id);
     flow_stream_changed(flows->stream);
 }
 
 /* Events after which a host has other jobs, or jobs other levels. */
 void flows_observe(struct flows *flows, struct engine *engine)
 {
-    traffic_clear(flows->traffic);
+    sent_bytes_clear(flows->sent);
     uint32_t kinds = 1u << EVENT_STARTED | 1u << EVENT_RESIZED | 1u << EVENT_STOPPED |
                      1u << EVENT_FINISHED | 1u << EVENT_FAILED | 1u << EVENT_LOST |
                      1u << EVENT_LEVELLED | 1u << EVENT_CANCELLED | 1u << EVENT_DROPPED;
@@ -215,13 +215,13 @@ static void add_sent_event(struct flows *flows, job_id id, double per_s, double 
 static void find_quiet_jobs(struct flows *flows, const char *host, int64_t now_ns)
 {
     const struct state *state = &flows->scheduler->engine.state;
-    if (now_ns - traffic_since_ns(flows->traffic, host) < QUIET_NS)
+    if (now_ns - sent_bytes_since_ns(flows->sent, host) < QUIET_NS)
         return;
     for (job_id id = 0; id < state->job_count; id++) {
         const struct job *job = &state->jobs[id];
         if (job->state != JOB_FREE && job_runs(job) && isnan(job->sends_per_s) &&
             now_ns - job->since_ns >= QUIET_NS && is_on_host(flows, id, host) &&
-            !traffic_look(flows->traffic, job->id, now_ns).counted)
+            !sent_bytes_find(flows->sent, job->id, now_ns).counted)
             add_sent_event(flows, id, 0, 0);
     }
 }
@@ -242,16 +242,16 @@ static int count_bytes(struct flows *flows, const struct caller *caller,
         r = scheduler_check_open(flows->scheduler, err);
     int64_t now_ns = scheduler_now_ns(flows->scheduler);
     if (r == 0)
-        r = traffic_host(flows->traffic, host, now_ns, err);
+        r = sent_bytes_host(flows->sent, host, now_ns, err);
     for (uint32_t i = 0; i < count && r == 0; i++) {
         job_id id = state_find(&flows->scheduler->engine.state, list[i].job);
-        struct traffic_total facts;
+        struct sent_bytes_total facts;
         if (id == JOB_NONE ||
             !job_holds_seats(&flows->scheduler->engine.state.jobs[id]))
             continue; /* it has ended meanwhile */
-        r = traffic_count(flows->traffic, list[i].job, host, list[i].bytes, now_ns,
-                          err);
-        if (r == 0 && traffic_news(flows->traffic, list[i].job, now_ns, &facts))
+        r = sent_bytes_count(flows->sent, list[i].job, host, list[i].bytes, now_ns,
+                             err);
+        if (r == 0 && sent_bytes_changed(flows->sent, list[i].job, now_ns, &facts))
             add_sent_event(flows, id, facts.bytes_per_s, facts.bytes);
     }
     if (r == 0)
@@ -373,8 +373,8 @@ static void write_flow(struct buf *buf, const struct flows *flows, job_id id)
     const struct state *state = &flows->scheduler->engine.state;
     const struct job *job = &state->jobs[id];
     const struct seat *seats = view_seats(&state->view, id);
-    struct traffic_total sent =
-        traffic_look(flows->traffic, job->id, scheduler_now_ns(flows->scheduler));
+    struct sent_bytes_total sent =
+        sent_bytes_find(flows->sent, job->id, scheduler_now_ns(flows->scheduler));
     json_write_open(buf, NULL, '{');
     json_write_count(buf, "job", (int64_t)job->id);
     json_write_count(buf, "level", job->level);
@@ -462,7 +462,7 @@ static int read_bytes(const struct json *item, struct map *seen, struct job_byte
     if (!json_as_count(json_get(item, "id"), &id) || id < 1)
         return error_set(err, -EINVAL, "jobs: want a job's number as \"id\"");
     if (!json_as_count(json_get(item, "bytes"), &bytes) || bytes < 0 ||
-        bytes > TRAFFIC_BYTES_MAX)
+        bytes > SENT_BYTES_MAX)
         return error_set(err, -EINVAL,
                          "jobs: want a whole number, 0 to 2^60, as \"bytes\"");
     if (map_find(seen, (uint64_t)id) != MAP_NONE)
@@ -561,7 +561,7 @@ struct flows *flows_new(struct scheduler *scheduler)
 {
     struct flows *flows = memory_checked(calloc(1, sizeof *flows));
     flows->scheduler = scheduler;
-    flows->traffic = traffic_new();
+    flows->sent = sent_bytes_new();
     struct flow_stream_setup setup = { .loop = scheduler->loop,
                                        .write = write_host,
                                        .context = flows };
@@ -574,7 +574,7 @@ void flows_free(struct flows *flows)
     if (!flows)
         return;
     flow_stream_close(flows->stream);
-    traffic_free(flows->traffic);
+    sent_bytes_free(flows->sent);
     free(flows->policy);
     free(flows);
 }

@@ -27,7 +27,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/units.h"
-#include "daemon/munge.h"
+#include "http/munge.h"
 #include "daemon/routes_internal.h"
 #include "daemon/scheduler.h"
 #include "executor/executor.h"

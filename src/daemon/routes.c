@@ -13,8 +13,12 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/memory.h"
+#include "base/json.h"
+#include "base/json_write.h"
 #include "base/units.h"
-#include "daemon/records.h"
+#include "daemon/assets.h"
+#include "daemon/progress.h"
+#include "daemon/job_query.h"
 #include "daemon/routes_internal.h"
 #include "daemon/users.h"
 #include "daemon/watch.h"
@@ -34,19 +38,202 @@ static void show_events(struct routes *routes, const struct http_request *reques
     stream_reply(routes->stream, request, reply);
 }
 
-static const struct route event_routes[] = {
+/* ---- the dashboard's files, and how a browser comes in ---- */
+
+/* Only what comes from here runs or is loaded, and nobody puts it into a frame.  The
+ * charts set styles by script, which this allows; style in markup is not. */
+static const char page_policy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'";
+
+static const struct asset {
+    const char *path, *type;
+    const char *(*get)(size_t *ret_count);
+} assets[] = {
+    { "/", "text/html; charset=utf-8", asset_html },
+    { "/app.js", "text/javascript; charset=utf-8", asset_script },
+    { "/app.css", "text/css; charset=utf-8", asset_style },
+    { "/icon.svg", "image/svg+xml", asset_icon },
+};
+
+static const struct asset *find_asset(const char *path)
+{
+    for (size_t i = 0; i < sizeof assets / sizeof assets[0]; i++)
+        if (strcmp(assets[i].path, path) == 0)
+            return &assets[i];
+    return NULL;
+}
+
+static bool show_page(const struct http_request *request, struct http_reply *reply)
+{
+    const struct asset *asset = find_asset(request->path);
+    if (!asset || strcmp(request->method, "GET") != 0)
+        return false;
+    size_t count;
+    const char *bytes = asset->get(&count);
+    if (!bytes) {
+        http_reply_error(reply, 404, NULL,
+                         "this berthd was built without its page; 'berth top' shows "
+                         "the same in a terminal");
+        return true;
+    }
+    buf_add(&reply->body, bytes, count);
+    reply->type = asset->type;
+    reply->policy = page_policy;
+    return true;
+}
+
+static bool is_public(void *context, const char *method, const char *target)
+{
+    (void)context;
+    if (strcmp(method, "POST") == 0)
+        return strcmp(target, "/v1/session") == 0;
+    return (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0) &&
+           find_asset(target);
+}
+
+/* ---- coming in ---- */
+
+static int64_t now_s(struct routes *routes)
+{
+    struct daemon_facts facts;
+    daemon_look(routes->daemon, &facts);
+    return facts.now_ns / NS_PER_S;
+}
+
+static bool find_session(void *context, const char *bearer, uint32_t *ret_uid,
+                         uint32_t *ret_gid)
+{
+    struct routes *routes = context;
+    const struct session *session =
+        sessions_find(&routes->sessions, bearer, now_s(routes));
+    if (!session)
+        return false;
+    *ret_uid = session->uid;
+    *ret_gid = session->gid;
+    return true;
+}
+
+/* Pages that were open when berthd ended find it where it was. */
+static void reopen_page_port(struct routes *routes)
+{
+    struct http *http = routes->http;
+    const struct sessions *sessions = &routes->sessions;
+    char where[32];
+    if (http_port(http) || !sessions->port || !sessions_any(sessions))
+        return;
+    snprintf(where, sizeof where, "127.0.0.1:%u", sessions->port);
+    struct error err = { "" };
+    if (http_listen(http, where, &err) < 0)
+        fprintf(stderr, "berthd: %s; open pages have lost their port\n", err.text);
+}
+
+/* The port for pages: opened now if there is none. */
+static int need_port(struct routes *routes, struct http *http, struct error *err)
+{
+    int r = 0;
+    if (!http_port(http))
+        r = http_listen(http, "127.0.0.1:0", err);
+    if (r == 0)
+        sessions_set_port(&routes->sessions, http_port(http));
+    return r;
+}
+
+/* How a browser on this machine says where we are. */
+static const char *host_for_pages(const struct http *http)
+{
+    const char *host = http_host(http);
+    bool any = strcmp(host, "0.0.0.0") == 0 || strcmp(host, "[::]") == 0;
+    return any ? "127.0.0.1" : host;
+}
+
+static void open_page(struct routes *routes, const struct http_request *request,
+                      uint64_t id, struct http_reply *reply)
+{
+    (void)id;
+    struct daemon_facts facts;
+    struct error err = { "" };
+    char pass[TOKEN_CHARS + 1];
+    size_t count;
+    daemon_look(routes->daemon, &facts);
+    if (!asset_html(&count)) {
+        http_reply_error(reply, 404, NULL,
+                         "this berthd was built without its page: it needs Node; "
+                         "'npm ci' in web/, then 'make' again");
+        return;
+    }
+    int r = need_port(routes, routes->http, &err);
+    if (r == 0)
+        r = sessions_make_pass(&routes->sessions, request->uid, request->gid,
+                               facts.now_ns / NS_PER_S, pass, &err);
+    if (r < 0) {
+        reply_failure(reply, r == -EINVAL ? -EIO : r, &err);
+        return;
+    }
+    char url[400];
+    snprintf(url, sizeof url, "http://%s:%u/#token=%s", host_for_pages(routes->http),
+             http_port(routes->http), pass);
+    json_write_open(&reply->body, NULL, '{');
+    json_write_text(&reply->body, "url", url);
+    json_write_count(&reply->body, "valid_s", PASS_S);
+    json_write_close(&reply->body, '}');
+    buf_text(&reply->body, "\n");
+    reply->status = 201;
+}
+
+static void begin_session(struct routes *routes, const struct http_request *request,
+                          uint64_t id, struct http_reply *reply)
+{
+    (void)id;
+    struct json *json = NULL;
+    struct error err = { "" };
+    int r = json_parse(request->body, request->body_size, &json, &err);
+    const char *pass = r == 0 ? json_as_text(json_get(json, "token")) : NULL;
+    const struct session *session =
+        pass ? sessions_redeem_pass(&routes->sessions, pass, now_s(routes)) : NULL;
+    json_free(json);
+    if (!session) {
+        http_reply_error(reply, 401, NULL,
+                         "this address was used already, or is too old; 'berth ui' "
+                         "makes a new one");
+        return;
+    }
+    json_write_open(&reply->body, NULL, '{');
+    json_write_text(&reply->body, "session", session->secret);
+    json_write_time(&reply->body, "until", session->until_s * NS_PER_S);
+    json_write_close(&reply->body, '}');
+    buf_text(&reply->body, "\n");
+    reply->status = 201;
+}
+
+static void end_session(struct routes *routes, const struct http_request *request,
+                        uint64_t id, struct http_reply *reply)
+{
+    (void)id;
+    static const char scheme[] = "Bearer ";
+    const char *bearer = http_header(request, "Authorization");
+    if (bearer && strlen(bearer) > strlen(scheme))
+        sessions_end(&routes->sessions, bearer + strlen(scheme));
+    buf_text(&reply->body, "{}\n");
+}
+
+/* ---- finding the row ---- */
+
+static const struct route own_routes[] = {
     { "GET", "/v1/events", "since", show_events },
+    { "POST", "/v1/ui", "", open_page },
+    { "POST", "/v1/session", "", begin_session },
+    { "DELETE", "/v1/session", "", end_session },
     { 0 },
 };
 
 static const struct route *const tables[] = {
-    job_routes,   server_routes, page_routes,     snapshot_routes,
-    story_routes, flow_routes,   progress_routes, event_routes,
+    submission_routes, query_routes, server_routes,   own_routes,
+    story_routes,      flow_routes,  progress_routes,
 };
 
 #define TABLES (sizeof tables / sizeof tables[0])
-
-/* ---- finding the row ---- */
 
 enum match { MATCH_NOT, MATCH_BAD_ID, MATCH_YES };
 
@@ -62,7 +249,7 @@ static bool read_id(const struct routes *routes, const char *text, size_t count,
         return false;
     struct daemon_facts facts;
     daemon_look(routes->daemon, &facts);
-    *ret_id = records_task(store_reader(facts.store), array_id, index);
+    *ret_id = job_query_task(store_reader(facts.store), array_id, index);
     return true;
 }
 
@@ -149,8 +336,8 @@ static const struct route *find_route(const struct routes *routes,
     return NULL;
 }
 
-void routes_handle(void *context, const struct http_request *request,
-                   struct http_reply *reply)
+static void handle_request(void *context, const struct http_request *request,
+                           struct http_reply *reply)
 {
     enum match best;
     uint64_t id;
@@ -267,7 +454,7 @@ static uint32_t owner_of(struct routes *routes, uint64_t id)
     }
     struct daemon_facts facts;
     daemon_look(routes->daemon, &facts);
-    return records_owner(store_reader(facts.store), id);
+    return job_query_owner(store_reader(facts.store), id);
 }
 
 /* A copy of the seats an event brings: the event's own are gone after the call. */
@@ -329,6 +516,8 @@ void routes_flush(struct routes *routes, bool durable)
         buf_release(&routes->uncommitted_lines); /* do not keep unusually much memory */
     else
         buf_reset(&routes->uncommitted_lines);
+    if (routes->http)
+        http_flush(routes->http, durable);
 }
 
 static int read_older(void *context, uint64_t seq, uint32_t max, stream_put *put,
@@ -337,7 +526,7 @@ static int read_older(void *context, uint64_t seq, uint32_t max, stream_put *put
     struct routes *routes = context;
     struct daemon_facts facts;
     daemon_look(routes->daemon, &facts);
-    return records_events(store_reader(facts.store), seq, max, put, sink);
+    return job_query_events(store_reader(facts.store), seq, max, put, sink);
 }
 
 static bool may_see(void *context, uint32_t uid, uint32_t owner)
@@ -356,7 +545,40 @@ static bool has_ended(void *context, uint64_t job)
     return facts.engine && daemon_find(routes->daemon, job) == JOB_NONE;
 }
 
+struct http *routes_http(const struct routes *routes)
+{
+    return routes ? routes->http : NULL;
+}
+
 /* ---- beginning and end ---- */
+
+static bool is_user_ready(void *context, uint32_t uid)
+{
+    const struct routes *routes = context;
+    struct daemon_facts facts;
+    daemon_look(routes->daemon, &facts);
+    return users_ready(facts.users, uid);
+}
+
+static int open_http(struct routes *routes, const struct daemon_setup *setup,
+                     struct uv_loop_s *loop, struct error *err)
+{
+    struct http_setup http = { .loop = loop,
+                               .socket = setup->socket,
+                               .any_user = setup->system,
+                               .listen = setup->listen,
+                               .token = routes->token,
+                               .handler = handle_request,
+                               .allows_anonymous = progress_allows_anonymous,
+                               .find_session = find_session,
+                               .is_public = is_public,
+                               .ready = is_user_ready,
+                               .context = routes };
+    int r = http_open(&routes->http, &http, err);
+    if (r == 0)
+        reopen_page_port(routes);
+    return r;
+}
 
 int routes_new(struct routes **ret_routes, struct daemon *daemon,
                struct uv_loop_s *loop, struct error *err)
@@ -382,13 +604,15 @@ int routes_new(struct routes **ret_routes, struct daemon *daemon,
     watch_open(&routes->watch, daemon, loop);
     store_observe(facts.store, on_event, routes);
     *ret_routes = routes;
-    return 0;
+    return open_http(routes, facts.setup, loop, err);
 }
 
 void routes_free(struct routes *routes)
 {
     if (!routes)
         return;
+    if (routes->http)
+        http_close(routes->http);
     stream_close(routes->stream);
     tails_close(routes->tails);
     watch_close(routes->watch);
@@ -397,17 +621,4 @@ void routes_free(struct routes *routes)
     free(routes->uncommitted_seats);
     map_release(&routes->owners);
     free(routes);
-}
-
-const char *routes_token(const struct routes *routes)
-{
-    return routes->token;
-}
-
-bool routes_user_ready(void *context, uint32_t uid)
-{
-    const struct routes *routes = context;
-    struct daemon_facts facts;
-    daemon_look(routes->daemon, &facts);
-    return users_ready(facts.users, uid);
 }

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "http/http.h"
+struct http;
 
 struct daemon;
 struct error;
@@ -17,17 +17,8 @@ int routes_new(struct routes **ret_routes, struct daemon *daemon,
                struct uv_loop_s *loop, struct error *err);
 void routes_free(struct routes *routes);
 
-const char *routes_token(const struct routes *routes);
+struct http *routes_http(const struct routes *routes);
 
-/* For http_setup: the context is the struct routes. */
-http_handler routes_handle;
-bool routes_find_session(void *context, const char *bearer, uint32_t *ret_uid,
-                         uint32_t *ret_gid);
-bool routes_user_ready(void *context, uint32_t uid);
-bool routes_is_public(void *context, const char *method, const char *target);
-
-/* When the server is open: pages from before a restart find it again. */
-void routes_resume(struct routes *routes, struct http *http);
-
-/* What was written since the last call is on disk, or is not: the stream may tell. */
+/* What was written since the last call is durable, or is not: replies that waited for it are
+ * sent, and the event stream goes on. */
 void routes_flush(struct routes *routes, bool durable);

@@ -15,9 +15,6 @@ struct error;
 struct stream;
 struct tails;
 struct uv_loop_s;
-struct db_query;
-struct record;
-struct record_filter;
 struct state;
 struct watch;
 
@@ -31,6 +28,7 @@ struct uncommitted_event {
 
 struct routes {
     struct daemon *daemon;
+    struct http *http;
     char token[TOKEN_CHARS + 1];
     struct stream *stream;
     struct tails *tails;
@@ -58,11 +56,8 @@ struct route {
 };
 
 /* The routes of each file, up to a row without a path. */
-extern const struct route job_routes[], server_routes[], page_routes[],
-    snapshot_routes[], story_routes[], flow_routes[], progress_routes[];
-
-/* Answer with one of the page's own files; false if it is none. */
-bool show_page(const struct http_request *request, struct http_reply *reply);
+extern const struct route submission_routes[], query_routes[], server_routes[],
+    story_routes[], flow_routes[], progress_routes[];
 
 static inline struct caller caller_of(const struct http_request *request)
 {
@@ -87,16 +82,6 @@ bool read_time(const struct http_request *request, const char *key, int64_t *ret
 /* The state, or NULL with a reply: the store cannot be written and we start over. */
 const struct state *living(struct routes *routes, struct daemon_facts *facts,
                            struct http_reply *reply);
-
-/* Jobs that the filter lets through, as the caller may see them: an array. */
-void write_jobs(struct routes *routes, const struct http_request *request,
-                const struct record_filter *filter, const char *key, struct buf *body);
-
-/* The record of 'id', to be ended by db_finish(); NULL with a reply if there is none, or the
- * caller may not see it. */
-struct db_query *find_record(struct routes *routes, struct daemon_facts *facts,
-                             const struct caller *caller, uint64_t id,
-                             struct record *record, struct http_reply *reply);
 
 /* What berthd is and does: an object. */
 void write_nodes(const struct daemon_facts *facts, const char *key, struct buf *body);

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/json_write.h"
-#include "daemon/records.h"
+#include "daemon/job_query.h"
 #include "engine/engine.h"
 #include "model/cluster.h"
 #include "predict/curve.h"
@@ -372,11 +372,11 @@ static void show_story(struct routes *routes, const struct http_request *request
                        uint64_t id, struct http_reply *reply)
 {
     struct daemon_facts facts;
-    struct record record;
+    struct job_record record;
     struct caller caller = caller_of(request);
     const struct state *state = living(routes, &facts, reply);
     struct db_query *query =
-        state ? find_record(routes, &facts, &caller, id, &record, reply) : NULL;
+        state ? job_query_find(routes, &facts, &caller, id, &record, reply) : NULL;
     if (!query)
         return;
     double steps_total = record.words.steps;
@@ -387,7 +387,7 @@ static void show_story(struct routes *routes, const struct http_request *request
     story.points = arena_array(request->arena, struct point, EVENTS_MAX);
     story.curve = arena_array(request->arena, struct curve, 1);
     curve_init(story.curve, NULL);
-    query = records_story(store_reader(facts.store), id, EVENTS_MAX);
+    query = job_query_events_of(store_reader(facts.store), id, EVENTS_MAX);
     while (query && db_next(query, NULL) == 1)
         read_line(&story, request->arena, db_get_text(query, 0));
     db_finish(query);

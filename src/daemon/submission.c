@@ -1,18 +1,29 @@
-/* submission.c - what users ask berthd to do with jobs: accept, cancel, hold, change. */
+/*
+ * submission.c - what users ask berthd to do with jobs: accept, cancel, hold, change; and the
+ * routes for it.
+ */
 #include "daemon/submission.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/error.h"
+#include "base/json.h"
+#include "base/json_write.h"
 #include "base/units.h"
-#include "daemon/daemon.h"
+#include "daemon/job_query.h"
+#include "daemon/routes_internal.h"
 #include "daemon/scheduler.h"
 #include "daemon/users.h"
 #include "executor/executor.h"
+#include "store/db.h"
 #include "store/store.h"
+
+#define JOBS_AT_ONCE_MAX 10000
 
 /* A copy of what observers of the event need, until the pass is over. */
 static struct request *copy_request(struct scheduler *scheduler,
@@ -91,10 +102,15 @@ static int check_dependencies(struct scheduler *scheduler,
     return 0;
 }
 
-int submission_submit(struct submission *submission, const struct caller *caller,
-                      struct request *requests, const char *const *texts,
-                      uint32_t count, uint64_t *ret_ids, struct error *ret_rejected,
-                      struct error *err)
+/*
+ * Accept these, all or none.  'texts' are the requests as JSON.  Ids are given at once and
+ * are good when the pass has been committed: reply after_commit.  A job that can never run is
+ * recorded as rejected, and 'ret_rejected', if it is the only one, says why ("" else).
+ */
+static int submit_batch(struct submission *submission, const struct caller *caller,
+                        struct request *requests, const char *const *texts,
+                        uint32_t count, uint64_t *ret_ids, struct error *ret_rejected,
+                        struct error *err)
 {
     struct scheduler *scheduler = submission->scheduler;
     int r = scheduler_check_open(scheduler, err);
@@ -144,7 +160,8 @@ static int find_job(const struct scheduler *scheduler, const struct caller *call
     return 0;
 }
 
-int submission_cancel(struct submission *submission, const struct caller *caller,
+/* -ENOENT: no such live job; -EPERM: another user's; -EALREADY: not in this state. */
+static int cancel_one(struct submission *submission, const struct caller *caller,
                       uint64_t id, struct error *err)
 {
     struct scheduler *scheduler = submission->scheduler;
@@ -155,7 +172,7 @@ int submission_cancel(struct submission *submission, const struct caller *caller
     return r;
 }
 
-int submission_hold(struct submission *submission, const struct caller *caller,
+static int hold_one(struct submission *submission, const struct caller *caller,
                     uint64_t id, bool held, struct error *err)
 {
     struct scheduler *scheduler = submission->scheduler;
@@ -174,7 +191,13 @@ int submission_hold(struct submission *submission, const struct caller *caller,
     return 0;
 }
 
-int submission_change(struct submission *submission, const struct caller *caller,
+/* What may be changed of a waiting job; NULL or NAN: as it is. */
+struct submission_change {
+    const char *class; /* "te", "be" */
+    double weight, deadline_s, grace_s, steps;
+};
+
+static int change_one(struct submission *submission, const struct caller *caller,
                       uint64_t id, const struct submission_change *change,
                       struct error *err)
 {
@@ -208,3 +231,283 @@ int submission_change(struct submission *submission, const struct caller *caller
         scheduler_add_event(scheduler, EVENT_RELEASED, job);
     return 0;
 }
+
+/* ---- routes: submitting ---- */
+
+static struct submission *submission_of(struct routes *routes)
+{
+    struct daemon_facts facts;
+    daemon_look(routes->daemon, &facts);
+    return facts.submission;
+}
+
+/* Requests that came together, and as they are kept. */
+struct submission_batch {
+    struct request *requests;
+    const char **texts;
+    uint64_t *ids;
+    uint32_t count;
+    bool several; /* they came as a list */
+};
+
+static void allocate_batch(struct submission_batch *batch, struct arena *arena,
+                           uint32_t count)
+{
+    batch->count = count;
+    batch->requests = arena_array(arena, struct request, count);
+    batch->texts = arena_array(arena, const char *, count);
+    batch->ids = arena_array(arena, uint64_t, count);
+}
+
+static int read_job(struct submission_batch *batch, uint32_t i, struct arena *arena,
+                    const struct json *json, uint32_t limit, struct error *err)
+{
+    struct error inner = { "" };
+    int r = request_read(&batch->requests[i], arena, json, &inner);
+    if (r < 0)
+        return error_set(err, r, "jobs[%u].%.290s", i, inner.text);
+    struct json *written = NULL;
+    if (limit > 0) {
+        batch->requests[i].array_limit = limit;
+        written = request_write(&batch->requests[i]);
+    }
+    char *text = json_text_exact(written ? written : json);
+    batch->texts[i] = arena_text(arena, text);
+    free(text);
+    json_free(written);
+    return 0;
+}
+
+static int read_list(struct submission_batch *batch, struct arena *arena,
+                     const struct json *json, struct error *err)
+{
+    const struct json *jobs = json_get(json, "jobs");
+    int64_t limit = 0;
+    const char *key;
+    const struct json *value;
+    for (void *at = NULL; (at = json_member(json, at, &key, &value));) {
+        if (strcmp(key, "array_limit") == 0 &&
+            (!json_as_count(value, &limit) || limit < 0 || limit > 1000000))
+            return error_set(err, -EINVAL, "array_limit: want 0 to 1000000");
+        if (strcmp(key, "jobs") != 0 && strcmp(key, "array_limit") != 0)
+            return error_set(err, -EINVAL, "%.60s: there is no such field beside jobs",
+                             key);
+    }
+    size_t count = json_count(jobs);
+    if (!json_is_array(jobs) || count == 0 || count > JOBS_AT_ONCE_MAX)
+        return error_set(err, -EINVAL, "jobs: want a list of 1 to %d jobs",
+                         JOBS_AT_ONCE_MAX);
+    batch->several = true;
+    allocate_batch(batch, arena, (uint32_t)count);
+    for (uint32_t i = 0; i < count; i++) {
+        int r = read_job(batch, i, arena, json_item(jobs, i), (uint32_t)limit, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int read_batch(struct submission_batch *batch,
+                      const struct http_request *request, struct error *err)
+{
+    struct json *json;
+    *batch = (struct submission_batch){ 0 };
+    if (request->body_size == 0)
+        return error_set(err, -EINVAL, "want a job as JSON");
+    int r = json_parse(request->body, request->body_size, &json, err);
+    if (r < 0)
+        return r;
+    if (json_get(json, "jobs")) {
+        r = read_list(batch, request->arena, json, err);
+    } else {
+        allocate_batch(batch, request->arena, 1);
+        batch->texts[0] = request->body;
+        r = request_read(&batch->requests[0], request->arena, json, err);
+    }
+    json_free(json);
+    return r;
+}
+
+static void submit_jobs(struct routes *routes, const struct http_request *request,
+                        uint64_t id, struct http_reply *reply)
+{
+    (void)id;
+    struct submission_batch batch;
+    struct error err = { "" }, rejected = { "" };
+    struct caller caller = caller_of(request);
+    int r = read_batch(&batch, request, &err);
+    if (r == 0)
+        r = submit_batch(submission_of(routes), &caller, batch.requests, batch.texts,
+                         batch.count, batch.ids, &rejected, &err);
+    if (r < 0) {
+        reply_failure(reply, r, &err);
+        return;
+    }
+    for (uint32_t i = 0; i < batch.count; i++)
+        map_put(&routes->owners, batch.ids[i], caller.uid);
+
+    struct buf *body = &reply->body;
+    json_write_open(body, NULL, '{');
+    if (batch.several) {
+        json_write_open(body, "ids", '[');
+        for (uint32_t i = 0; i < batch.count; i++)
+            json_write_count(body, NULL, (int64_t)batch.ids[i]);
+        json_write_close(body, ']');
+    } else {
+        json_write_count(body, "id", (int64_t)batch.ids[0]);
+    }
+    if (*rejected.text)
+        json_write_text(body, "rejected", rejected.text);
+    buf_text(body, "}\n");
+    reply->status = 201;
+    reply->after_commit = true;
+}
+
+/* ---- routes: changing and cancelling ---- */
+
+/* Of a job that has ended: say so, rather than that it is unknown. */
+static int say_ended(struct routes *routes, uint64_t id, int code, struct error *err)
+{
+    struct daemon_facts facts;
+    struct job_record record;
+    if (code != -ENOENT)
+        return code;
+    daemon_look(routes->daemon, &facts);
+    struct db_query *query = job_query_one(store_reader(facts.store), id);
+    if (job_query_next(query, &record))
+        code = error_set(err, -EALREADY, "job %" PRIu64 " has ended: %s", id,
+                         record.words.state);
+    db_finish(query);
+    return code;
+}
+
+static void finish_cancel(void *context, uint64_t id, struct http_reply *reply)
+{
+    struct routes *routes = context;
+    struct daemon_facts facts;
+    struct job_record record;
+    daemon_look(routes->daemon, &facts);
+    struct db_query *query = job_query_one(store_reader(facts.store), id);
+    json_write_open(&reply->body, NULL, '{');
+    json_write_count(&reply->body, "id", (int64_t)id);
+    if (job_query_next(query, &record))
+        json_write_text(&reply->body, "state", record.words.state);
+    buf_text(&reply->body, "}\n");
+    db_finish(query);
+}
+
+static void cancel_job(struct routes *routes, const struct http_request *request,
+                       uint64_t id, struct http_reply *reply)
+{
+    struct error err = { "" };
+    struct caller caller = caller_of(request);
+    int r = cancel_one(submission_of(routes), &caller, id, &err);
+    if (r < 0) {
+        r = say_ended(routes, id, r, &err);
+        reply_failure(reply, r, &err);
+        return;
+    }
+    reply->after_commit = true;
+    reply->finish = finish_cancel;
+    reply->finish_id = id;
+}
+
+struct job_patch {
+    struct submission_change change;
+    bool changes;
+    bool says_hold, hold;
+};
+
+static int want_number(const char *key, const struct json *value, double min,
+                       double max, double *ret_number, struct error *err)
+{
+    double number;
+    if (!json_as_number(value, &number) || !(number >= min && number <= max))
+        return error_set(err, -EINVAL, "%s: want a number, %g to %.10g", key, min, max);
+    *ret_number = number;
+    return 0;
+}
+
+static int read_patch_key(struct job_patch *patch, const char *key,
+                          const struct json *value, struct error *err)
+{
+    struct submission_change *change = &patch->change;
+    if (strcmp(key, "hold") == 0) {
+        patch->says_hold = true;
+        return json_as_flag(value, &patch->hold)
+                   ? 0
+                   : error_set(err, -EINVAL, "hold: want true or false");
+    }
+    patch->changes = true;
+    if (strcmp(key, "class") == 0) {
+        const char *class = json_as_text(value);
+        if (!class || (strcmp(class, "te") != 0 && strcmp(class, "be") != 0))
+            return error_set(err, -EINVAL, "class: want te or be");
+        change->class = strcmp(class, "te") == 0 ? "te" : "be";
+        return 0;
+    }
+    if (strcmp(key, "weight") == 0)
+        return want_number(key, value, 1e-6, 1e6, &change->weight, err);
+    if (strcmp(key, "deadline") == 0)
+        return want_number(key, value, 0, 9e9, &change->deadline_s, err);
+    if (strcmp(key, "grace_s") == 0)
+        return want_number(key, value, 0, 7 * 86400, &change->grace_s, err);
+    if (strcmp(key, "steps") == 0)
+        return want_number(key, value, 0, 1e15, &change->steps, err);
+    return error_set(err, -EINVAL, "%.60s: there is no such field", key);
+}
+
+static int read_patch(struct job_patch *patch, const struct http_request *request,
+                      struct error *err)
+{
+    struct json *json;
+    *patch = (struct job_patch){ .change = { NULL, NAN, NAN, NAN, NAN } };
+    int r = json_parse(request->body, request->body_size, &json, err);
+    if (r < 0)
+        return r;
+    if (!json_is_object(json))
+        r = error_set(err, -EINVAL, "want an object");
+    const char *key;
+    const struct json *value;
+    for (void *at = NULL; r == 0 && (at = json_member(json, at, &key, &value));)
+        r = read_patch_key(patch, key, value, err);
+    json_free(json);
+    if (r == 0 && !patch->changes && !patch->says_hold)
+        r = error_set(err, -EINVAL, "there is nothing to change in it");
+    return r;
+}
+
+/* The caller was found to be allowed to. */
+static void finish_change(void *context, uint64_t id, struct http_reply *reply)
+{
+    struct caller root = { .uid = 0 };
+    job_query_write(context, &root, id, reply);
+}
+
+static void change_job(struct routes *routes, const struct http_request *request,
+                       uint64_t id, struct http_reply *reply)
+{
+    struct job_patch patch;
+    struct error err = { "" };
+    struct caller caller = caller_of(request);
+    int r = read_patch(&patch, request, &err);
+    if (r == 0 && patch.says_hold)
+        r = hold_one(submission_of(routes), &caller, id, patch.hold, &err);
+    if (r == 0 && patch.changes)
+        r = change_one(submission_of(routes), &caller, id, &patch.change, &err);
+    if (r < 0) {
+        r = say_ended(routes, id, r, &err);
+        reply_failure(reply, r, &err);
+        return;
+    }
+    reply->after_commit = true;
+    reply->finish = finish_change;
+    reply->finish_id = id;
+}
+
+const struct route submission_routes[] = {
+    { "POST", "/v1/jobs", "", submit_jobs },
+    { "PATCH", "/v1/jobs/{id}", "", change_job },
+    { "DELETE", "/v1/jobs/{id}", "", cancel_job },
+    { 0 },
+};

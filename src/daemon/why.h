@@ -14,12 +14,9 @@
 #include "model/job.h"
 #include "model/reasons.h"
 
-struct daemon;
 struct db;
 struct engine;
-struct error;
 struct start_conditions;
-struct json;
 
 /* Trying changes keeps the loop waiting: no longer than this. */
 #define WHY_LIMIT_NS INT64_C(2000000000)
@@ -49,9 +46,3 @@ void why_find(struct why *why, const struct why_scene *scene, job_id job);
  */
 void why_brief(const struct why_scene *scene, job_id job, char *text, size_t size,
                const char **ret_token);
-
-/* --- for the routes ------------------------------------------------------------------- */
-
-/* The answer of /v1/jobs/{id}/why; -ENOENT: there never was such a job. */
-int why_json(struct daemon *daemon, uint64_t id, struct json **ret_json,
-             struct error *err);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/flow_stream.h"
+#include "http/flow_stream.h"
 #include "support/http_fixture.h"
 
 static struct scene {

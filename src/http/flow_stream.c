@@ -1,5 +1,5 @@
 /* flow_stream.c - whose packets go first, to the agents that mark them. */
-#include "daemon/flow_stream.h"
+#include "http/flow_stream.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* munge.c - who somebody on another host is, by munge's word. */
-#include "daemon/munge.h"
+#include "http/munge.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,0 +1,79 @@
+/*
+ * job_query.h - jobs, their ledger entries and events, as the store keeps them, for users.
+ *
+ * A query that cannot be made or read on gives no rows: a list has what there is, and the
+ * daemon goes on.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/words.h"
+#include "http/stream.h"
+
+struct buf;
+struct caller;
+struct daemon_facts;
+struct db;
+struct db_query;
+struct http_reply;
+struct http_request;
+struct routes;
+
+#define JOB_STATES_ENDED 0xf0u /* the states of jobs that have ended */
+
+struct job_filter {
+    uint32_t states; /* bits; 0: all                         */
+    bool ended;      /* those that have ended too            */
+    const char *user, *name;
+    const char *ids; /* "3,17,4", and nothing but digits and commas; NULL: all */
+    int64_t since_ns, until_ns; /* by submission; -1: any    */
+    uint64_t before;            /* ids below this; 0: any    */
+    bool newest_first;
+    int64_t limit;
+};
+
+/* One job.  Texts are borrowed until the next row. */
+struct job_record {
+    struct words_job words;
+    uint32_t uid;
+    const char *request; /* JSON; only of job_query_one() */
+};
+
+/* Rows come by job_query_next(); then db_finish().  NULL is a query without rows. */
+struct db_query *job_query_one(struct db *db, uint64_t id);
+bool job_query_next(struct db_query *query, struct job_record *record);
+
+/* The newest job that is this task of an array; 0: there is none. */
+uint64_t job_query_task(struct db *db, uint64_t array_id, uint32_t index);
+
+/* The owner of a job; 0, root, if it is not known. */
+uint32_t job_query_owner(struct db *db, uint64_t id);
+
+/* Preemptions, newest first; of one victim unless 0. */
+struct db_query *job_query_ledger(struct db *db, int64_t victim, int64_t since_ns,
+                                  int64_t limit);
+bool job_query_next_entry(struct db_query *query, struct words_entry *entry);
+
+/* What happened to one job, in order: the text of each event; the newest 'max'. */
+struct db_query *job_query_events_of(struct db *db, uint64_t id, int64_t max);
+
+/* For stream_setup.older. */
+int job_query_events(struct db *db, uint64_t seq, uint32_t max, stream_put *put,
+                     void *sink);
+
+/* Jobs that the filter lets through, as the caller may see them: an array. */
+void job_query_write_list(struct routes *routes, const struct http_request *request,
+                          const struct job_filter *filter, const char *key,
+                          struct buf *body);
+
+/* One job, as the caller may see it: an object, or a refusal. */
+void job_query_write(struct routes *routes, const struct caller *caller, uint64_t id,
+                     struct http_reply *reply);
+
+/* The record of 'id', to be ended by db_finish(); NULL with a reply if there is none, or the
+ * caller may not see it. */
+struct db_query *job_query_find(struct routes *routes, struct daemon_facts *facts,
+                                const struct caller *caller, uint64_t id,
+                                struct job_record *record, struct http_reply *reply);
