@@ -408,7 +408,7 @@ static int no_field(struct reading *reading, const char *key)
         names[i] = fields[i].name;
     char hint[160];
     return error_set(reading->err, -EINVAL, "%.60s: there is no such field%s", key,
-                     suggest(hint, sizeof hint, key, names));
+                     suggest_names(hint, sizeof hint, key, names));
 }
 
 /*

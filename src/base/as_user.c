@@ -1,9 +1,9 @@
 /*
- * as_user.c - opening files with somebody's rights.
+ * as_user.c - open files with a user's rights.
  *
  * Without a process of its own: Linux keeps a file-system identity per thread, and with
- * one that is not root the privileges over files are gone as well.  So a path that its
- * owner made lead to somebody else's file opens exactly what its owner could open.
+ * one that is not root the privileges over files are gone as well.  So a path that a user
+ * made lead to another user's file opens exactly what the user could open.
  */
 #include "base/as_user.h"
 
@@ -37,7 +37,7 @@ static long set_groups(size_t count, const gid_t *groups)
 }
 
 /* Take on a user's identity as far as files go.  False: not all of it; nothing is opened. */
-static bool become(uint32_t uid, uint32_t gid, struct rights *before)
+static bool become_user(uint32_t uid, uint32_t gid, struct rights *before)
 {
     before->group_count = getgroups(GROUPS_MAX, before->groups);
     if (before->group_count < 0)
@@ -59,7 +59,7 @@ static bool become(uint32_t uid, uint32_t gid, struct rights *before)
     return (uint32_t)setfsuid((uid_t)-1) == uid && (uint32_t)setfsgid((gid_t)-1) == gid;
 }
 
-/* Ourselves again.  Going on as somebody else would be worse than ending. */
+/* Return to our own identity.  Going on as another user would be worse than ending. */
 static bool return_to(const struct rights *before)
 {
     setfsuid(geteuid());
@@ -78,7 +78,7 @@ static int open_plainly(const char *path)
 static int open_becoming(const char *path, uint32_t uid, uint32_t gid)
 {
     struct rights before;
-    int fd = become(uid, gid, &before) ? open_plainly(path) : -EPERM;
+    int fd = become_user(uid, gid, &before) ? open_plainly(path) : -EPERM;
     if (!return_to(&before))
         abort();
     return fd;
@@ -95,7 +95,7 @@ int open_as_user(const char *path, uint32_t uid, uint32_t gid, struct error *err
     if (fd < 0)
         return error_set(err, fd, "%.200s: %s", path, strerror(-fd));
 
-    /* What /proc/self says of us is nobody's file, whatever its mode. */
+    /* /proc/self is refused: it shows this process, whatever the mode of its files. */
     struct stat file;
     struct statfs system;
     if (fstat(fd, &file) < 0 || !S_ISREG(file.st_mode) || fstatfs(fd, &system) < 0 ||

@@ -1,4 +1,4 @@
-/* as_user.h - opening files with somebody's rights. */
+/* as_user.h - open files with a user's rights. */
 #pragma once
 
 #include <stdint.h>

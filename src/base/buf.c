@@ -30,7 +30,7 @@ void buf_reset(struct buf *buf)
 }
 
 /* Make room for 'count' more bytes and the NUL; false at the ceiling. */
-static bool reserve(struct buf *buf, size_t count)
+static bool reserve_bytes(struct buf *buf, size_t count)
 {
     if (count > buf->count_max - buf->count) {
         buf->full = true;
@@ -50,7 +50,7 @@ static bool reserve(struct buf *buf, size_t count)
 
 void buf_add(struct buf *buf, const void *bytes, size_t count)
 {
-    if (buf->full || !reserve(buf, count))
+    if (buf->full || !reserve_bytes(buf, count))
         return;
     memcpy(buf->bytes + buf->count, bytes, count);
     buf->count += count;
@@ -75,7 +75,7 @@ void buf_print(struct buf *buf, const char *fmt, ...)
         buf_add(buf, small, (size_t)count);
         return;
     }
-    if (buf->full || !reserve(buf, (size_t)count))
+    if (buf->full || !reserve_bytes(buf, (size_t)count))
         return;
     va_start(args, fmt);
     vsnprintf(buf->bytes + buf->count, (size_t)count + 1, fmt, args);
@@ -83,7 +83,7 @@ void buf_print(struct buf *buf, const char *fmt, ...)
     buf->count += (size_t)count;
 }
 
-/* The ceiling in words: "16 MiB". */
+/* The ceiling as text: "16 MiB". */
 static int past_the_ceiling(const struct buf *buf, const char *name, struct error *err)
 {
     bool large = buf->count_max >= 1 << 20;

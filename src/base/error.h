@@ -1,10 +1,10 @@
-/* error.h - how a function says what went wrong. */
+/* error.h - how a function reports what went wrong. */
 #pragma once
 
 /*
- * A function that can fail returns 0 or a negative errno, and says why in a
- * sentence for a person.  The code is for the caller to branch on, the text is
- * for whoever reads it.  'err' may be NULL when nobody will.
+ * A function that can fail returns 0 or a negative errno, and writes the reason as a
+ * sentence.  The code is for the caller to branch on, the text is for people.  'err' may be
+ * NULL.
  */
 struct error {
     char text[320];

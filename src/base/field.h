@@ -37,7 +37,7 @@ struct field_buffer {
     char text[FIELD_BUFFER_MAX];
 };
 
-/* One member; a table of settings ends with a row whose name is NULL. */
+/* One member; a table of settings ends with a row without a name. */
 struct field {
     const char *name;
     enum field_type type;

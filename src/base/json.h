@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 struct error;
-struct json; /* an object, an array or a value; owned by whoever it was put into */
+struct json; /* an object, an array or a value; owned by what it was put into */
 
 struct json *json_new_object(void);
 struct json *json_new_array(void);
@@ -17,7 +17,7 @@ struct json *json_new_count(int64_t count);
 struct json *json_new_flag(bool flag);
 void json_free(struct json *json);
 
-/* Whether JSON can say this text: it is UTF-8. */
+/* Whether JSON can hold this text: it is UTF-8. */
 bool json_can_say(const char *text);
 
 /* A copy of all of it. */

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 
-static uint32_t home(const struct map *map, uint64_t key)
+static uint32_t home_index(const struct map *map, uint64_t key)
 {
     key ^= key >> 32;
     key *= 0x9e3779b97f4a7c15u;
@@ -38,7 +38,7 @@ uint32_t map_find(const struct map *map, uint64_t key)
 {
     if (!map->room)
         return MAP_NONE;
-    for (uint32_t i = home(map, key);; i = (i + 1) & (map->room - 1)) {
+    for (uint32_t i = home_index(map, key);; i = (i + 1) & (map->room - 1)) {
         if (map->entries[i].value == MAP_NONE)
             return MAP_NONE;
         if (map->entries[i].key == key)
@@ -51,7 +51,7 @@ void map_put(struct map *map, uint64_t key, uint32_t value)
     assert(value != MAP_NONE);
     if ((map->count + 1) * 4 > map->room * 3 || !map->room)
         grow_map(map);
-    uint32_t i = home(map, key);
+    uint32_t i = home_index(map, key);
     while (map->entries[i].value != MAP_NONE && map->entries[i].key != key)
         i = (i + 1) & (map->room - 1);
     map->count += map->entries[i].value == MAP_NONE;
@@ -62,7 +62,7 @@ void map_remove(struct map *map, uint64_t key)
 {
     if (!map->room)
         return;
-    uint32_t i = home(map, key);
+    uint32_t i = home_index(map, key);
     while (map->entries[i].value != MAP_NONE && map->entries[i].key != key)
         i = (i + 1) & (map->room - 1);
     if (map->entries[i].value == MAP_NONE)
@@ -72,7 +72,7 @@ void map_remove(struct map *map, uint64_t key)
     /* Close the gap: move back what would otherwise no longer be found. */
     for (uint32_t j = (i + 1) & (map->room - 1); map->entries[j].value != MAP_NONE;
          j = (j + 1) & (map->room - 1)) {
-        uint32_t want = home(map, map->entries[j].key);
+        uint32_t want = home_index(map, map->entries[j].key);
         if (((j - want) & (map->room - 1)) >= ((j - i) & (map->room - 1))) {
             map->entries[i] = map->entries[j];
             i = j;

@@ -7,7 +7,7 @@
 #define UPPER 0x80000000u
 #define LOWER 0x7fffffffu
 
-static void fill(struct mt19937 *mt, uint32_t seed)
+static void fill_words(struct mt19937 *mt, uint32_t seed)
 {
     mt->words[0] = seed;
     for (uint32_t i = 1; i < MT_WORDS; i++) {
@@ -23,7 +23,7 @@ void mt_init(struct mt19937 *mt, uint64_t seed)
     const uint32_t keys[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
     uint32_t key_count = keys[1] ? 2 : 1;
     uint32_t *w = mt->words;
-    fill(mt, 19650218u);
+    fill_words(mt, 19650218u);
     uint32_t at = 1;
     uint32_t key = 0;
     for (uint32_t n = MT_WORDS; n > 0; n--) {
@@ -45,7 +45,7 @@ void mt_init(struct mt19937 *mt, uint64_t seed)
     w[0] = UPPER;
 }
 
-static void twist(struct mt19937 *mt)
+static void twist_words(struct mt19937 *mt)
 {
     for (uint32_t i = 0; i < MT_WORDS; i++) {
         uint32_t both =
@@ -59,7 +59,7 @@ static void twist(struct mt19937 *mt)
 uint32_t mt_u32(struct mt19937 *mt)
 {
     if (mt->used == MT_WORDS)
-        twist(mt);
+        twist_words(mt);
     uint32_t y = mt->words[mt->used++];
     y ^= y >> 11;
     y ^= (y << 7) & 0x9d2c5680u;

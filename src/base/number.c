@@ -84,7 +84,7 @@ static bool take_apart(const char *text, size_t bytes, struct decimal *d)
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
 /* One to eight bytes, the first lowest; what follows them is touched only if padded. */
-static inline uint64_t load(const char *text, size_t bytes, bool padded)
+static inline uint64_t load_bytes(const char *text, size_t bytes, bool padded)
 {
     if (padded || bytes >= 8) {
         uint64_t all;
@@ -103,7 +103,7 @@ static inline uint64_t load(const char *text, size_t bytes, bool padded)
 }
 
 /* Bits at the bytes that are a point; the lowest is exact. */
-static inline uint64_t points(uint64_t text)
+static inline uint64_t find_points(uint64_t text)
 {
     uint64_t x = text ^ EACH('.');
     return (x - EACH(0x01)) & ~x & EACH(0x80);
@@ -135,8 +135,8 @@ static inline bool read_plain(const char *text, size_t bytes, bool padded,
         return false;
     *ret_decimals = 0;
     if (bytes <= 8) {
-        uint64_t w = load(text, bytes, padded);
-        uint64_t point = points(w);
+        uint64_t w = load_bytes(text, bytes, padded);
+        uint64_t point = find_points(w);
         if (point) {
             int at = __builtin_ctzll(point) & ~7; /* bits before it */
             *ret_decimals = (uint32_t)bytes - 1 - (uint32_t)at / 8;
@@ -148,11 +148,11 @@ static inline bool read_plain(const char *text, size_t bytes, bool padded,
         *ret_digits = eight_digits(w);
         return all_digits(w);
     }
-    uint64_t low = load(text, 8, padded);
-    uint64_t high = load(text + 8, bytes - 8, padded);
+    uint64_t low = load_bytes(text, 8, padded);
+    uint64_t high = load_bytes(text + 8, bytes - 8, padded);
     wide w = low | (wide)high << 64;
-    uint64_t in_low = points(low);
-    uint64_t in_high = points(high);
+    uint64_t in_low = find_points(low);
+    uint64_t in_high = find_points(high);
     if (in_low | in_high) {
         int at = in_low ? __builtin_ctzll(in_low) & ~7
                         : 64 + (__builtin_ctzll(in_high) & ~7);
@@ -225,7 +225,8 @@ static bool real_slowly(const char *text, size_t bytes, double *ret_number)
     return read_slowly(text, bytes, ret_number);
 }
 
-static inline bool real(const char *text, size_t bytes, bool padded, double *ret_number)
+static inline bool read_real(const char *text, size_t bytes, bool padded,
+                             double *ret_number)
 {
     uint64_t digits;
     uint32_t decimals;
@@ -240,12 +241,12 @@ static inline bool real(const char *text, size_t bytes, bool padded, double *ret
 
 bool number_real(const char *text, size_t bytes, double *ret_number)
 {
-    return real(text, bytes, false, ret_number);
+    return read_real(text, bytes, false, ret_number);
 }
 
 bool number_real_padded(const char *text, size_t bytes, double *ret_number)
 {
-    return real(text, bytes, true, ret_number);
+    return read_real(text, bytes, true, ret_number);
 }
 
 /* The same as below, for what is no plain number. */
@@ -276,8 +277,8 @@ static bool scale_slowly(const char *text, size_t bytes, int64_t unit,
     return true;
 }
 
-static inline bool scaled(const char *text, size_t bytes, bool padded, int64_t unit,
-                          int64_t *ret_value)
+static inline bool read_scaled(const char *text, size_t bytes, bool padded,
+                               int64_t unit, int64_t *ret_value)
 {
     static const int64_t parts[] = { 1000000000, 100000000, 10000000, 1000000, 100000,
                                      10000,      1000,      100,      10,      1 };
@@ -292,17 +293,17 @@ static inline bool scaled(const char *text, size_t bytes, bool padded, int64_t u
 
 bool number_scaled(const char *text, size_t bytes, int64_t unit, int64_t *ret_value)
 {
-    return scaled(text, bytes, false, unit, ret_value);
+    return read_scaled(text, bytes, false, unit, ret_value);
 }
 
 bool number_scaled_padded(const char *text, size_t bytes, int64_t unit,
                           int64_t *ret_value)
 {
-    return scaled(text, bytes, true, unit, ret_value);
+    return read_scaled(text, bytes, true, unit, ret_value);
 }
 
 /* Two digits, or -1. */
-static int two(const char *text)
+static int read_two_digits(const char *text)
 {
     if (!is_digit(text[0]) || !is_digit(text[1]))
         return -1;
@@ -340,8 +341,8 @@ static bool read_zone(const char *text, size_t bytes, int64_t *ret_seconds)
         return false;
     if (bytes != 3 && bytes != 5 && !(bytes == 6 && text[3] == ':'))
         return false;
-    int hours = two(text + 1);
-    int minutes = bytes == 3 ? 0 : two(text + bytes - 2);
+    int hours = read_two_digits(text + 1);
+    int minutes = bytes == 3 ? 0 : read_two_digits(text + bytes - 2);
     if (hours < 0 || hours > 14 || minutes < 0 || minutes > 59)
         return false;
     int64_t seconds = hours * 3600 + minutes * 60;
@@ -354,13 +355,13 @@ bool number_stamp(const char *text, size_t bytes, int64_t *ret_ns)
     if (bytes < 19 || text[4] != '-' || text[7] != '-' || text[13] != ':' ||
         text[16] != ':' || (text[10] != ' ' && text[10] != 'T'))
         return false;
-    int century = two(text);
-    int year = two(text + 2);
-    int month = two(text + 5);
-    int day = two(text + 8);
-    int hour = two(text + 11);
-    int minute = two(text + 14);
-    int second = two(text + 17);
+    int century = read_two_digits(text);
+    int year = read_two_digits(text + 2);
+    int month = read_two_digits(text + 5);
+    int day = read_two_digits(text + 8);
+    int hour = read_two_digits(text + 11);
+    int minute = read_two_digits(text + 14);
+    int second = read_two_digits(text + 17);
     if (century < 0 || year < 0 || !day_exists(century * 100 + year, month, day) ||
         hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60)
         return false;

@@ -2,9 +2,9 @@
  * output.c - a file that appears only when it is complete.
  *
  * Where the file system allows, it has no name until then: a program that is killed
- * leaves nothing behind.  What stands at the path and is no plain file (a device, a pipe,
- * a link) is never replaced: it is opened at the start, so that one who may not write
- * there hears it before the work, and gets all of it at the end.
+ * leaves nothing behind.  What is at the path and no plain file (a device, a pipe, a link) is
+ * never replaced: it is opened at the start, so that missing permission is reported before
+ * the work, and written at the end.
  */
 #include "base/output.h"
 
@@ -19,7 +19,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-static int failed(const struct output *output, struct error *err)
+static int set_failure(const struct output *output, struct error *err)
 {
     int code = errno ? errno : EIO;
     return error_set(err, -code, "cannot write %s: %s",
@@ -62,11 +62,11 @@ static int link_unnamed(struct output *output, struct error *err)
     name_temporary(output);
     int fd = mkstemp(output->temporary); /* the name is ours from here on */
     if (fd < 0)
-        return failed(output, err);
+        return set_failure(output, err);
     close(fd);
     unlink(output->temporary);
     if (linkat(AT_FDCWD, self, AT_FDCWD, output->temporary, AT_SYMLINK_FOLLOW) < 0)
-        return failed(output, err);
+        return set_failure(output, err);
     return 0;
 }
 
@@ -80,12 +80,12 @@ static int open_through(struct output *output, bool to_stdout, struct error *err
         int fd = open(output->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
         output->through = fd < 0 ? NULL : fdopen(fd, "w");
         if (!output->through)
-            return failed(output, err);
+            return set_failure(output, err);
     }
     output->file = tmpfile();
     if (output->file)
         return 0;
-    int r = failed(output, err);
+    int r = set_failure(output, err);
     output_release(output);
     return r;
 }
@@ -106,13 +106,13 @@ int output_open(struct output *output, const char *path, struct error *err)
     if (fd < 0) {
         free(output->temporary);
         output->temporary = NULL;
-        return failed(output, err);
+        return set_failure(output, err);
     }
     mode_t mask = umask(0);
     umask(mask);
     output->file = fdopen(fd, "w");
     if (!output->file || fchmod(fd, 0666 & ~mask) < 0) {
-        int r = failed(output, err);
+        int r = set_failure(output, err);
         if (!output->file)
             close(fd);
         output_release(output);
@@ -127,21 +127,21 @@ static int copy_out(struct output *output, struct error *err)
     struct stat at;
     if (output->through && fstat(fileno(to), &at) == 0 && S_ISREG(at.st_mode) &&
         ftruncate(fileno(to), 0) < 0)
-        return failed(output, err);
+        return set_failure(output, err);
     char bytes[64 * 1024];
     size_t count;
     rewind(output->file);
     while ((count = fread(bytes, 1, sizeof bytes, output->file)) > 0)
         if (fwrite(bytes, 1, count, to) != count)
-            return failed(output, err);
-    return ferror(output->file) || fflush(to) != 0 ? failed(output, err) : 0;
+            return set_failure(output, err);
+    return ferror(output->file) || fflush(to) != 0 ? set_failure(output, err) : 0;
 }
 
 int output_commit(struct output *output, struct error *err)
 {
     errno = 0;
     if (fflush(output->file) != 0 || ferror(output->file))
-        return failed(output, err);
+        return set_failure(output, err);
     if (output->copies)
         return copy_out(output, err);
     int r = output->temporary ? 0 : link_unnamed(output, err);
@@ -150,7 +150,7 @@ int output_commit(struct output *output, struct error *err)
     r = fclose(output->file);
     output->file = NULL;
     if (r != 0 || rename(output->temporary, output->path) < 0)
-        return failed(output, err);
+        return set_failure(output, err);
     free(output->temporary);
     output->temporary = NULL;
     return 0;

@@ -37,7 +37,7 @@ static int param_set(const struct field *params, void *self, const char *owner,
                          name);
     char hint[128];
     return error_set(err, -EINVAL, "%s: no setting '%.40s'%s", owner, name,
-                     suggest(hint, sizeof hint, name, names));
+                     suggest_names(hint, sizeof hint, name, names));
 }
 
 static bool is_known(const struct field *params, const char *name)
@@ -48,8 +48,8 @@ static bool is_known(const struct field *params, const char *name)
     return false;
 }
 
-static int parse(const struct field *params, void *self, const char *owner,
-                 const char *text, struct error *err)
+static int parse_settings(const struct field *params, void *self, const char *owner,
+                          const char *text, struct error *err)
 {
     while (text && *text) {
         const char *end = strchrnul(text, ',');
@@ -82,12 +82,12 @@ static int parse(const struct field *params, void *self, const char *owner,
 int param_check(const struct field *params, const char *owner, const char *text,
                 struct error *err)
 {
-    return parse(params, NULL, owner, text, err);
+    return parse_settings(params, NULL, owner, text, err);
 }
 
 int param_parse(const struct field *params, void *self, const char *owner,
                 const char *text, struct error *err)
 {
     int r = param_check(params, owner, text, err);
-    return r < 0 ? r : parse(params, self, owner, text, err);
+    return r < 0 ? r : parse_settings(params, self, owner, text, err);
 }

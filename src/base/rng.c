@@ -10,16 +10,16 @@
 
 #include "base/hash.h"
 
-static uint64_t splitmix(uint64_t *x)
+static uint64_t splitmix64_next(uint64_t *x)
 {
     return hash_mix(*x += 0x9e3779b97f4a7c15u);
 }
 
 void rng_init(struct rng *rng, uint64_t seed, const char *purpose)
 {
-    uint64_t x = hash_text(purpose) ^ splitmix(&seed);
+    uint64_t x = hash_text(purpose) ^ splitmix64_next(&seed);
     for (int i = 0; i < 4; i++)
-        rng->s[i] = splitmix(&x);
+        rng->s[i] = splitmix64_next(&x);
 }
 
 uint64_t rng_u64(struct rng *rng)

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-static uint64_t ordered(double key)
+static uint64_t sortable_bits(double key)
 {
     uint64_t bits;
     key += 0.0; /* one zero, not two */
@@ -23,7 +23,7 @@ static uint64_t ordered(double key)
 
 static uint32_t digit_of(double key, uint32_t digit)
 {
-    return (uint32_t)(ordered(key) >> DIGIT_BITS * digit) & (DIGIT_VALUES - 1);
+    return (uint32_t)(sortable_bits(key) >> DIGIT_BITS * digit) & (DIGIT_VALUES - 1);
 }
 
 /* Few are merged: counting digits would take longer than sorting them. */

@@ -7,16 +7,16 @@
 
 #define WORD_MAX 40
 
-static int letter(char c)
+static int fold_letter(char c)
 {
     return tolower((unsigned char)c);
 }
 
 /*
- * Insertions, deletions, replacements and swaps of neighbours, whatever the case; long
- * words are cut.
+ * Insertions, deletions, replacements and swaps of neighbours, ignoring case; long words
+ * are cut.
  */
-static unsigned distance(const char *a, const char *b)
+static unsigned edit_distance(const char *a, const char *b)
 {
     size_t m = strnlen(a, WORD_MAX);
     size_t n = strnlen(b, WORD_MAX);
@@ -30,13 +30,15 @@ static unsigned distance(const char *a, const char *b)
         unsigned *before = rows[(i + 1) % 3];
         now[0] = (unsigned)i;
         for (size_t j = 1; j <= n; j++) {
-            unsigned best = last[j - 1] + (letter(a[i - 1]) != letter(b[j - 1]));
+            unsigned best =
+                last[j - 1] + (fold_letter(a[i - 1]) != fold_letter(b[j - 1]));
             if (last[j] + 1 < best)
                 best = last[j] + 1;
             if (now[j - 1] + 1 < best)
                 best = now[j - 1] + 1;
-            if (i > 1 && j > 1 && letter(a[i - 1]) == letter(b[j - 2]) &&
-                letter(a[i - 2]) == letter(b[j - 1]) && before[j - 2] + 1 < best)
+            if (i > 1 && j > 1 && fold_letter(a[i - 1]) == fold_letter(b[j - 2]) &&
+                fold_letter(a[i - 2]) == fold_letter(b[j - 1]) &&
+                before[j - 2] + 1 < best)
                 best = before[j - 2] + 1;
             now[j] = best;
         }
@@ -44,16 +46,17 @@ static unsigned distance(const char *a, const char *b)
     return rows[m % 3][n];
 }
 
-/* 0 is best; a name that contains the word, or starts it, is near whatever its length. */
-static unsigned farness(const char *word, const char *name)
+/* 0 is best; a name that contains the word, or starts it, is near at any length. */
+static unsigned rank_name(const char *word, const char *name)
 {
-    unsigned d = distance(word, name);
+    unsigned d = edit_distance(word, name);
     if (*word && (strcasestr(name, word) || strncasecmp(word, name, strlen(name)) == 0))
         return d < 2 ? d : 2;
     return d;
 }
 
-const char *suggest(char *text, size_t size, const char *word, const char *const *names)
+const char *suggest_names(char *text, size_t size, const char *word,
+                          const char *const *names)
 {
     const char *best[2] = { NULL, NULL };
     unsigned far[2] = { 4, 4 }; /* no farther than three edits */
@@ -61,7 +64,7 @@ const char *suggest(char *text, size_t size, const char *word, const char *const
         far[0] = far[1] = 3;
 
     for (; *names; names++) {
-        unsigned d = farness(word, *names);
+        unsigned d = rank_name(word, *names);
         if (d < far[0]) {
             best[1] = best[0];
             far[1] = far[0];

@@ -7,5 +7,5 @@
  * Write " (did you mean 'a' or 'b'?)" for up to two of 'names' (ended by NULL) that are
  * close to 'word', or nothing.  Returns 'text'.
  */
-const char *suggest(char *text, size_t size, const char *word,
-                    const char *const *names);
+const char *suggest_names(char *text, size_t size, const char *word,
+                          const char *const *names);

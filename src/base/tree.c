@@ -10,14 +10,14 @@ void tree_pool_init(struct tree_pool *pool, struct arena *arena, uint32_t id_max
     pool->nodes = arena_array(arena, struct tree_node, id_max);
 }
 
-static uint32_t mix(uint64_t x)
+static uint32_t mix_priority(uint64_t x)
 {
     x = (x ^ x >> 31) * 0x7fb5d329728ea185u;
     x = (x ^ x >> 27) * 0x81dadef4bc2dd44du;
     return (uint32_t)(x >> 32);
 }
 
-static void refresh(struct tree_node *nodes, uint32_t id)
+static void refresh_least(struct tree_node *nodes, uint32_t id)
 {
     struct tree_node *node = &nodes[id];
     node->least = node->value;
@@ -28,8 +28,8 @@ static void refresh(struct tree_node *nodes, uint32_t id)
 }
 
 /* Hang 'id' where 'old' hung. */
-static void replace(struct tree_node *nodes, struct tree *tree, uint32_t old,
-                    uint32_t id)
+static void replace_child(struct tree_node *nodes, struct tree *tree, uint32_t old,
+                          uint32_t id)
 {
     uint32_t parent = nodes[old].parent;
     if (parent == TREE_NONE)
@@ -43,13 +43,13 @@ static void replace(struct tree_node *nodes, struct tree *tree, uint32_t old,
 }
 
 /* Let 'id' take its parent's place. */
-static void lift(struct tree_node *nodes, struct tree *tree, uint32_t id)
+static void lift_node(struct tree_node *nodes, struct tree *tree, uint32_t id)
 {
     uint32_t parent = nodes[id].parent;
     bool from_left = nodes[parent].left == id;
     uint32_t inner = from_left ? nodes[id].right : nodes[id].left;
 
-    replace(nodes, tree, parent, id);
+    replace_child(nodes, tree, parent, id);
     if (from_left) {
         nodes[parent].left = inner;
         nodes[id].right = parent;
@@ -60,8 +60,8 @@ static void lift(struct tree_node *nodes, struct tree *tree, uint32_t id)
     if (inner != TREE_NONE)
         nodes[inner].parent = parent;
     nodes[parent].parent = id;
-    refresh(nodes, parent);
-    refresh(nodes, id);
+    refresh_least(nodes, parent);
+    refresh_least(nodes, id);
 }
 
 void tree_insert(struct tree_pool *pool, struct tree *tree, uint32_t id, int64_t key,
@@ -86,7 +86,7 @@ void tree_insert(struct tree_pool *pool, struct tree *tree, uint32_t id, int64_t
                                     .left = TREE_NONE,
                                     .right = TREE_NONE,
                                     .parent = parent,
-                                    .priority = mix(tie) };
+                                    .priority = mix_priority(tie) };
     if (parent == TREE_NONE)
         tree->root = id;
     else if (left)
@@ -97,7 +97,7 @@ void tree_insert(struct tree_pool *pool, struct tree *tree, uint32_t id, int64_t
 
     while (nodes[id].parent != TREE_NONE &&
            nodes[id].priority > nodes[nodes[id].parent].priority)
-        lift(nodes, tree, id);
+        lift_node(nodes, tree, id);
 }
 
 void tree_remove(struct tree_pool *pool, struct tree *tree, uint32_t id)
@@ -108,14 +108,15 @@ void tree_remove(struct tree_pool *pool, struct tree *tree, uint32_t id)
     while (nodes[id].left != TREE_NONE && nodes[id].right != TREE_NONE) {
         uint32_t left = nodes[id].left;
         uint32_t right = nodes[id].right;
-        lift(nodes, tree, nodes[left].priority > nodes[right].priority ? left : right);
+        lift_node(nodes, tree,
+                  nodes[left].priority > nodes[right].priority ? left : right);
     }
     uint32_t child = nodes[id].left != TREE_NONE ? nodes[id].left : nodes[id].right;
     uint32_t parent = nodes[id].parent;
-    replace(nodes, tree, id, child);
+    replace_child(nodes, tree, id, child);
     tree->count--;
     for (; parent != TREE_NONE; parent = nodes[parent].parent)
-        refresh(nodes, parent);
+        refresh_least(nodes, parent);
 }
 
 uint32_t tree_first(const struct tree_pool *pool, const struct tree *tree)

@@ -10,7 +10,7 @@ struct arena;
 /*
  * Balanced search trees (treaps) that share one pool of nodes, one node per id, ordered
  * by (key, tie).  Each node also carries a value, and the tree knows the least value
- * below every node: "the first whose value is at most x" takes a walk from the root.
+ * below every node: "the first with a value of at most x" takes a walk from the root.
  */
 struct tree_node {
     int64_t key;
@@ -47,6 +47,6 @@ uint32_t tree_last(const struct tree_pool *pool, const struct tree *tree);
 uint32_t tree_next(const struct tree_pool *pool, uint32_t id);
 uint32_t tree_prev(const struct tree_pool *pool, uint32_t id);
 
-/* The first in order whose value is at most 'limit', or TREE_NONE. */
+/* The first in order with a value of at most 'limit', or TREE_NONE. */
 uint32_t tree_first_at_most(const struct tree_pool *pool, const struct tree *tree,
                             int64_t limit);

@@ -122,6 +122,6 @@ int main(int argc, char **argv)
     }
     char hint[160];
     fprintf(stderr, "berth: no command '%.40s'%s; see 'berth --help'\n", argv[1],
-            suggest(hint, sizeof hint, argv[1], names));
+            suggest_names(hint, sizeof hint, argv[1], names));
     return 2;
 }

@@ -63,7 +63,7 @@ static int no_such_flow(const char *name, struct error *err)
                          name, bare);
     return error_set(err, -EINVAL,
                      "no flow policy '%.60s'%s; 'berth policies' lists them", name,
-                     suggest(hint, sizeof hint, name, names));
+                     suggest_names(hint, sizeof hint, name, names));
 }
 
 int flow_parse(const char *text, const struct flow_policy **ret_policy,

@@ -272,7 +272,7 @@ static int no_cluster(const char *text, struct error *err)
     return error_set(err, -EINVAL,
                      "no cluster '%.80s'%s: neither a preset, nor a file, nor "
                      "short hand such as 4xv100:8",
-                     text, suggest(hint, sizeof hint, text, names));
+                     text, suggest_names(hint, sizeof hint, text, names));
 }
 
 int cluster_load(struct cluster *cluster, struct arena *arena, const char *text,

@@ -67,7 +67,7 @@ static int no_such_policy(const char *name, struct error *err)
                          "%s,setting=value",
                          name, bare);
     return error_set(err, -EINVAL, "no policy '%.60s'%s; 'berth policies' lists them",
-                     name, suggest(hint, sizeof hint, name, names));
+                     name, suggest_names(hint, sizeof hint, name, names));
 }
 
 int policy_parse(const char *text, const struct policy **ret_policy,

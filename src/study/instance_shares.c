@@ -79,7 +79,7 @@ static int no_such_policy(const char *name, struct error *err)
     return error_set(err, -EINVAL,
                      "no policy '%.60s' that solves instances%s; 'berth solve --help' "
                      "lists them",
-                     name, suggest(hint, sizeof hint, name, names));
+                     name, suggest_names(hint, sizeof hint, name, names));
 }
 
 static bool has_setting(const struct policy *policy, const char *name)

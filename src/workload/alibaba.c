@@ -86,8 +86,8 @@ static int read_line(struct pai *pai, struct table *table, struct error *err)
     return 1;
 }
 
-static int wrong(const struct table *table, uint32_t at, const char *want,
-                 struct error *err)
+static int field_error(const struct table *table, uint32_t at, const char *want,
+                       struct error *err)
 {
     return reader_wrong(table->reader, names[at], table->fields[at].text,
                         table->fields[at].bytes, want, err);
@@ -103,11 +103,12 @@ static int read_parts(const struct table *table, uint32_t at, int64_t parts,
         return 0;
     if (!number_scaled(field->text, field->bytes, parts, ret_value) || *ret_value < 0 ||
         *ret_value > max * parts)
-        return wrong(table, at, "a number that is not negative and not absurd", err);
+        return field_error(table, at, "a number that is not negative and not absurd",
+                           err);
     return 0;
 }
 
-static int read_run(const struct table *table, struct row *row, struct error *err)
+static int read_run(const struct table *table, struct trace_row *row, struct error *err)
 {
     int64_t start_ns = 0;
     int64_t end_ns = 0;
@@ -121,13 +122,14 @@ static int read_run(const struct table *table, struct row *row, struct error *er
     if (table_empty(table, START) || table_empty(table, END))
         return 0;
     if (end_ns < start_ns)
-        return wrong(table, END, "no earlier than start_time", err);
+        return field_error(table, END, "no earlier than start_time", err);
     row_ran(row, end_ns - start_ns);
     return 0;
 }
 
 /* What the instances ask for together. */
-static int read_demand(const struct table *table, struct row *row, struct error *err)
+static int read_demand(const struct table *table, struct trace_row *row,
+                       struct error *err)
 {
     uint64_t instances;
     int64_t gpu_milli_percent;
@@ -139,13 +141,13 @@ static int read_demand(const struct table *table, struct row *row, struct error 
         (r = read_parts(table, MEM, 1024, MEM_GIB_MAX, &mem_mib, err)) < 0)
         return r;
     if (table_count(table, INSTANCES, INSTANCES_MAX, &instances, NULL) < 0)
-        return wrong(table, INSTANCES, "a whole number", err);
+        return field_error(table, INSTANCES, "a whole number", err);
 
     uint64_t gpus = instances * (uint64_t)((gpu_milli_percent + 99999) / 100000);
     uint64_t cpu_milli = instances * (uint64_t)cpu_milli_percent / 100;
     uint64_t mem = instances * (uint64_t)mem_mib;
     if (gpus > FORMAT_GPUS_MAX)
-        return wrong(table, GPU, "at most a million GPUs in all", err);
+        return field_error(table, GPU, "at most a million GPUs in all", err);
     row->gpu_milli = instances * (uint64_t)gpu_milli_percent / 100;
     row->spec.gpus = (uint32_t)gpus;
     row->spec.cpu_milli = cpu_milli < UINT32_MAX ? (uint32_t)cpu_milli : UINT32_MAX;
@@ -153,7 +155,7 @@ static int read_demand(const struct table *table, struct row *row, struct error 
     return 0;
 }
 
-static int pai_next(void *self, struct source *source, struct row *row,
+static int pai_next(void *self, struct source *source, struct trace_row *row,
                     struct error *err)
 {
     struct pai *pai = self;
@@ -163,7 +165,8 @@ static int pai_next(void *self, struct source *source, struct row *row,
         if (r <= 0)
             return r;
         if (!is_status(table->fields[STATUS].text))
-            return wrong(table, STATUS, "Terminated, Failed, Running or Waiting", err);
+            return field_error(table, STATUS, "Terminated, Failed, Running or Waiting",
+                               err);
         const char *job;
         const char *task;
         if ((r = table_text(table, JOB, &job, err)) < 0 ||
@@ -174,7 +177,7 @@ static int pai_next(void *self, struct source *source, struct row *row,
         snprintf(pai->name, sizeof pai->name, "%.200s-%.200s", job ? job : "",
                  task ? task : "");
         if (!table_clean(pai->name, strlen(pai->name)))
-            return wrong(table, JOB, "a name of at most 200 bytes", err);
+            return field_error(table, JOB, "a name of at most 200 bytes", err);
         row->spec.name = pai->name;
         bool ended =
             table_is(table, STATUS, "Terminated") || table_is(table, STATUS, "Failed");

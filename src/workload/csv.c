@@ -117,7 +117,7 @@ static int unknown_column(struct source *source, const char *name, struct error 
     bool clean = table_clean(name, strlen(name));
     return error_set(err, -EINVAL, "%s:2: no column '%.40s' in Berth's format%s",
                      source->reader.name, clean ? name : "?",
-                     clean ? suggest(hint, sizeof hint, name, names) : "");
+                     clean ? suggest_names(hint, sizeof hint, name, names) : "");
 }
 
 static int check_columns(struct source *source, uint32_t seen, struct error *err)
@@ -335,7 +335,7 @@ static int read_field(struct csv *csv, const struct table *table, uint32_t at,
 }
 
 /* What no single field can say; 'given' are the columns that are not empty. */
-static int check_row(const struct table *table, struct row *row, uint32_t given,
+static int check_row(const struct table *table, struct trace_row *row, uint32_t given,
                      double work, struct error *err)
 {
     const struct job_spec *spec = &row->spec;
@@ -377,7 +377,7 @@ static int check_row(const struct table *table, struct row *row, uint32_t given,
     return 0;
 }
 
-static int csv_next(void *self, struct source *source, struct row *row,
+static int csv_next(void *self, struct source *source, struct trace_row *row,
                     struct error *err)
 {
     struct csv *csv = self;

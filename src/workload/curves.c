@@ -68,7 +68,7 @@ static int find_columns(struct curves *curves, struct error *err)
     return 0;
 }
 
-static int begin(struct curves *curves, struct error *err)
+static int open_table(struct curves *curves, struct error *err)
 {
     table_init(&curves->table, &curves->reader, ',', /* quoted= */ true);
     int r = find_columns(curves, err);
@@ -81,7 +81,7 @@ int curves_open(struct curves *curves, const char *path, struct error *err)
 {
     memset(curves, 0, sizeof *curves);
     int r = reader_open(&curves->reader, path, err);
-    return r < 0 ? r : begin(curves, err);
+    return r < 0 ? r : open_table(curves, err);
 }
 
 int curves_open_memory(struct curves *curves, const char *name, const void *bytes,
@@ -89,7 +89,7 @@ int curves_open_memory(struct curves *curves, const char *name, const void *byte
 {
     memset(curves, 0, sizeof *curves);
     int r = reader_open_memory(&curves->reader, name, bytes, count, err);
-    return r < 0 ? r : begin(curves, err);
+    return r < 0 ? r : open_table(curves, err);
 }
 
 void curves_release(struct curves *curves)
@@ -138,7 +138,7 @@ static void name_by_file(struct curves *curves)
         snprintf(curves->id, sizeof curves->id, "curve");
 }
 
-/* Whose row this is; it must not have been seen before. */
+/* Begin the curve of this row; its rows must not have ended before. */
 static int begin_curve(struct curves *curves, struct error *err)
 {
     if (curves->curve_count++ == CURVES_MAX)

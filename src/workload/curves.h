@@ -2,8 +2,8 @@
  * curves.h - learning curves in a CSV file, one after another.
  *
  * The columns are found by name: step, and loss or value.  With a column run_id there may
- * be many curves, told apart by it and by metric, whose rows stand together; algo says
- * what kind of training it was.  Other columns are passed over.  A file of two columns of
+ * be many curves, identified by it and by metric; the rows of a curve stand together; algo is
+ * the kind of training.  Other columns are ignored.  A file of two columns of
  * numbers needs no header.  Plain, gzip or zstd.
  */
 #pragma once
@@ -56,6 +56,6 @@ void curves_release(struct curves *curves);
 /*
  * The next curve: 1, 0 at the end, or -EINVAL with a sentence that has file, line and
  * field: steps that do not grow, a value that is absent, no number, or beyond the bounds,
- * a curve whose rows do not stand together, a file without a point.
+ * a curve with its rows apart, a file without a point.
  */
 int curves_next(struct curves *curves, struct curves_one *ret_one, struct error *err);

@@ -25,9 +25,9 @@ struct source {
 };
 
 /* A job as the file has it: its own clock, and what the facts need to know. */
-struct row {
+struct trace_row {
     struct job_spec spec; /* texts are borrowed until the next row              */
-    int64_t run_ns;       /* how long it ran; -1: the file does not say         */
+    int64_t run_ns;       /* how long it ran; -1: not in the file               */
     uint64_t gpu_milli;   /* what it really used; 0: all of spec.gpus           */
 };
 
@@ -54,7 +54,7 @@ struct format {
      * sentence that names file, line and field.  What is no job that can run is passed
      * over with source_skip().
      */
-    int (*next)(void *self, struct source *source, struct row *ret_row,
+    int (*next)(void *self, struct source *source, struct trace_row *ret_row,
                 struct error *err);
 
     /* Optional.  Release what open() took. */
@@ -65,7 +65,7 @@ struct format {
 void source_skip(struct source *source, const char *reason);
 
 /* Work that took so long, one step a second; the row knows its run time too. */
-void row_ran(struct row *row, int64_t run_ns);
+void row_ran(struct trace_row *row, int64_t run_ns);
 
 /* The first line of 'bytes' into 'line', cut at its size. */
 void format_first_line(const char *bytes, size_t count, char *line, size_t size);

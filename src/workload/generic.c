@@ -1,12 +1,12 @@
 /*
- * generic.c - any table whose header names an arrival, a duration and a GPU count.
+ * generic.c - any table with columns for arrival, duration and GPU count.
  *
  * Separated by commas, tabs, semicolons or bars, whichever is most frequent in the
  * header.  Names are compared without case, blanks and punctuation, and may end in a
  * unit ("duration_ms", "arrival_min", "run time (h)"); without one times are in seconds,
  * and an arrival may be a date.  Without a duration, start and end will do.
  *
- * Two published layouts carry no unit and are not in seconds; their whole header tells
+ * Two published layouts carry no unit and are not in seconds; their whole header identifies
  * them: Muri's traces are in milliseconds, Chronus' in minutes.
  */
 #include <ctype.h>
@@ -54,13 +54,13 @@ static const char *const spellings[ROLE_COUNT][16] = {
                  "queue" },
 };
 
-struct unit {
+struct time_unit {
     const char *name;
     int64_t ns;
 };
 
 /* Longest first, so that "ms" is not taken for "s". */
-static const struct unit units[] = {
+static const struct time_unit units[] = {
     { "milliseconds", NS_PER_S / 1000 },
     { "seconds", NS_PER_S },
     { "minutes", NS_PER_S * 60 },
@@ -88,7 +88,7 @@ struct generic {
 };
 
 /* Lower case, letters and digits only. */
-static void fold(const char *name, char *folded, size_t size)
+static void fold_name(const char *name, char *folded, size_t size)
 {
     size_t count = 0;
     for (; *name && count + 1 < size; name++)
@@ -97,11 +97,11 @@ static void fold(const char *name, char *folded, size_t size)
     folded[count] = '\0';
 }
 
-/* Place of a spelling among those of a role, or UINT32_MAX; tells the unit too. */
-static uint32_t match(const char *name, enum role role, int64_t *ret_unit_ns)
+/* Index of a spelling among those of a role, or UINT32_MAX; and its unit. */
+static uint32_t match_name(const char *name, enum role role, int64_t *ret_unit_ns)
 {
     char folded[64];
-    fold(name, folded, sizeof folded);
+    fold_name(name, folded, sizeof folded);
     size_t bytes = strlen(folded);
     for (uint32_t i = 0; i < 16 && spellings[role][i]; i++) {
         const char *spelling = spellings[role][i];
@@ -147,7 +147,7 @@ static void find_roles(struct generic *generic, const struct table_cell *names,
         generic->at[role] = TABLE_NONE;
         for (uint32_t i = 0; i < count; i++) {
             int64_t unit_ns;
-            uint32_t place = match(names[i].text, (enum role)role, &unit_ns);
+            uint32_t place = match_name(names[i].text, (enum role)role, &unit_ns);
             if (place < best) {
                 best = place;
                 generic->at[role] = i;
@@ -174,7 +174,7 @@ static bool generic_sniff(const char *bytes, size_t count)
     if (n > TABLE_COLUMNS_MAX)
         return false;
     find_roles(&generic, names, n);
-    /* Two of three are enough to say which one is missing. */
+    /* With two of three, the message can name the missing one. */
     return (generic.at[ARRIVAL] != TABLE_NONE) + runs_known(&generic) +
                (generic.at[GPUS] != TABLE_NONE) >=
            2;
@@ -189,7 +189,7 @@ static bool header_is(const struct table *table, const char *const *names)
     return count == table->name_count;
 }
 
-/* Layouts whose unit only the whole header tells. */
+/* Layouts with a unit that only the whole header identifies. */
 static void know_units(struct generic *generic, const struct table *table)
 {
     static const char *const muri[] = {
@@ -308,7 +308,7 @@ static int read_texts(const struct generic *generic, const struct table *table,
     return 0;
 }
 
-static int generic_next(void *self, struct source *source, struct row *row,
+static int generic_next(void *self, struct source *source, struct trace_row *row,
                         struct error *err)
 {
     struct generic *generic = self;

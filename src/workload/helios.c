@@ -2,7 +2,7 @@
  * helios.c - the Helios traces (Hu et al., SC'21) as published: cluster_log.csv.
  *
  * Times are wall clock without a zone (China, no daylight saving) and are taken as UTC.
- * Run time is end - start; 'duration' and 'queue' repeat what the times say.  Where jobs
+ * Run time is end - start; 'duration' and 'queue' repeat the times.  Where jobs
  * ran (node_num) is left out: a replay decides that itself.
  */
 #include <errno.h>

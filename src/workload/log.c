@@ -79,7 +79,8 @@ static int read_run(const struct log *log, const struct table *table, bool *ret_
     return 0;
 }
 
-int log_next(void *self, struct source *source, struct row *row, struct error *err)
+int log_next(void *self, struct source *source, struct trace_row *row,
+             struct error *err)
 {
     const struct log *log = self;
     struct table *table = &source->table;

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 struct error;
-struct row;
+struct trace_row;
 struct source;
 struct table;
 
@@ -23,7 +23,8 @@ int log_open(struct log *log, const struct log_names *names, struct source *sour
              struct error *err);
 
 /* The next job that had GPUs, started and ended: a format's next(). */
-int log_next(void *self, struct source *source, struct row *row, struct error *err);
+int log_next(void *self, struct source *source, struct trace_row *row,
+             struct error *err);
 
 /* Whether a time is given at all: not empty, None, Unknown, N/A, null or NaN. */
 bool log_has_time(const struct table *table, uint32_t column);

@@ -2,9 +2,9 @@
  * philly.c - the Philly trace (Jeon et al., ATC'19) as published: cluster_job_log.
  *
  * One JSON array of jobs, read one job at a time.  A job has attempts, each with a start,
- * an end and the machines and GPUs it had.  GPUs are those of the last attempt that says;
+ * an end and the machines and GPUs it had.  GPUs are those of the last attempt that has them;
  * run time is the sum over the attempts with both times.  Times carry no zone and are
- * taken as UTC.  A job whose attempts tell no GPUs or no run time is passed over.
+ * taken as UTC.  A job without GPUs or run time in any attempt is skipped.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static bool philly_sniff(const char *bytes, size_t count)
     return *bytes == '{' || *bytes == ']' || *bytes == '\0';
 }
 
-static int wrong(const struct source *source, const char *what, struct error *err)
+static int line_error(const struct source *source, const char *what, struct error *err)
 {
     return error_set(err, -EINVAL, "%s:%llu: %s", source->reader.name,
                      (unsigned long long)source->reader.line, what);
@@ -72,21 +72,22 @@ static int find_job(struct philly *philly, struct source *source, struct error *
         if (r < 0)
             return r;
         if (philly->place == AFTER)
-            return r == 0 ? 0 : wrong(source, "more after the end of the array", err);
+            return r == 0 ? 0
+                          : line_error(source, "more after the end of the array", err);
         if (r == 0)
-            return wrong(source, "the file ends within the array, want the whole file",
-                         err);
+            return line_error(
+                source, "the file ends within the array, want the whole file", err);
         if (philly->place == BEHIND_JOB && c == ']') {
             philly->place = AFTER;
         } else if (philly->place == BEHIND_JOB && c != ',') {
-            return wrong(source, "no comma between two jobs", err);
+            return line_error(source, "no comma between two jobs", err);
         } else {
             break;
         }
         source->reader.start++;
     }
     if (philly->place == BEFORE && c != '[')
-        return wrong(source, "no array of jobs, want '['", err);
+        return line_error(source, "no array of jobs, want '['", err);
     source->reader.start++; /* the bracket or the comma */
     int r = next_byte(source, &c, err);
     if (r > 0 && c == ']' && philly->place == BEFORE) {
@@ -95,7 +96,7 @@ static int find_job(struct philly *philly, struct source *source, struct error *
         return find_job(philly, source, err);
     }
     if (r >= 0 && c != '{')
-        return wrong(source, "no job, want '{'", err);
+        return line_error(source, "no job, want '{'", err);
     return r < 0 ? r : 1;
 }
 
@@ -113,13 +114,13 @@ static int read_object(struct source *source, struct json **ret_json, struct err
             break;
         seen = reader->end - reader->start;
         if (seen > JOB_BYTES_MAX)
-            return wrong(source, "a job of more than 16 MiB", err);
+            return line_error(source, "a job of more than 16 MiB", err);
         int r = reader_fill(reader, err);
         if (r < 0)
             return r;
         if (r == 0)
-            return wrong(source, "the file ends within this job, want the whole file",
-                         err);
+            return line_error(
+                source, "the file ends within this job, want the whole file", err);
     }
     const char *text = reader->bytes + reader->start;
     size_t bytes = seen + end;
@@ -186,8 +187,8 @@ static int read_attempts(const struct source *source, const struct json *attempt
             *ret_gpus = count_gpus(attempt);
     }
     if (*ret_gpus > FORMAT_GPUS_MAX || *ret_run_ns > TIME_MAX_NS)
-        return wrong(source, "attempts add up to more than a million GPUs or 100 years",
-                     err);
+        return line_error(
+            source, "attempts add up to more than a million GPUs or 100 years", err);
     return 0;
 }
 
@@ -203,7 +204,7 @@ static int read_text(const struct source *source, const struct json *job,
 }
 
 static int read_job(const struct source *source, const struct json *job,
-                    struct row *row, const char **ret_reason, struct error *err)
+                    struct trace_row *row, const char **ret_reason, struct error *err)
 {
     struct job_spec *spec = &row->spec;
     const struct json *attempts = json_get(job, "attempts");
@@ -220,7 +221,7 @@ static int read_job(const struct source *source, const struct json *job,
         (r = read_attempts(source, attempts, &gpus, &started, &run_ns, err)) < 0)
         return r;
     if (!attempts)
-        return wrong(source, "the job above has no attempts, want an array", err);
+        return line_error(source, "the job above has no attempts, want an array", err);
     spec->gpus = (uint32_t)gpus;
     row_ran(row, run_ns);
     *ret_reason = !started     ? "never started"
@@ -229,7 +230,7 @@ static int read_job(const struct source *source, const struct json *job,
     return 0;
 }
 
-static int philly_next(void *self, struct source *source, struct row *row,
+static int philly_next(void *self, struct source *source, struct trace_row *row,
                        struct error *err)
 {
     struct philly *philly = self;

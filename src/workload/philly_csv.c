@@ -35,7 +35,7 @@ static int philly_csv_open(void *self, struct source *source, struct error *err)
     return table_columns(&source->table, names, NAME_COUNT, philly->at, err);
 }
 
-static int philly_csv_next(void *self, struct source *source, struct row *row,
+static int philly_csv_next(void *self, struct source *source, struct trace_row *row,
                            struct error *err)
 {
     const struct philly_csv *philly = self;

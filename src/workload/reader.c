@@ -1,7 +1,7 @@
 /*
  * reader.c - the bytes of a trace, plain or compressed, and the lines in them.
  *
- * What is compressed is told by its first bytes, never by its name.  A stream that ends
+ * Compression is recognised by the first bytes, never by the name.  A stream that ends
  * before its own end mark is an error: half a trace would give figures that look right.
  */
 #include "workload/reader.h"
@@ -147,8 +147,8 @@ static int unpack_zstd(struct reader *reader, char *bytes, size_t room,
     return 0;
 }
 
-static int unpack(struct reader *reader, char *bytes, size_t room, size_t *ret_count,
-                  struct error *err)
+static int unpack_bytes(struct reader *reader, char *bytes, size_t room,
+                        size_t *ret_count, struct error *err)
 {
     struct reader_source *source = reader->source;
     switch (source->packing) {
@@ -171,7 +171,7 @@ static int unpack(struct reader *reader, char *bytes, size_t room, size_t *ret_c
 }
 
 /* Read the first bytes and prepare to unpack what they announce. */
-static int tell_packing(struct reader *reader, struct error *err)
+static int detect_packing(struct reader *reader, struct error *err)
 {
     struct reader_source *source = reader->source;
     while (source->raw_end < 4) { /* a pipe may give them one by one */
@@ -199,9 +199,9 @@ static int tell_packing(struct reader *reader, struct error *err)
     return 0;
 }
 
-static int begin(struct reader *reader, struct error *err)
+static int begin_reading(struct reader *reader, struct error *err)
 {
-    int r = tell_packing(reader, err);
+    int r = detect_packing(reader, err);
     if (r == 0)
         r = reader_peek(reader, 3, err);
     if (r == 0 && reader->end == 0)
@@ -211,11 +211,11 @@ static int begin(struct reader *reader, struct error *err)
         return r;
     }
     if (reader->end >= 3 && memcmp(reader->bytes, "\xef\xbb\xbf", 3) == 0)
-        reader->start = 3; /* a byte order mark says nothing in UTF-8 */
+        reader->start = 3; /* skip a byte order mark */
     return 0;
 }
 
-static void prepare(struct reader *reader, const char *name)
+static void init_reader(struct reader *reader, const char *name)
 {
     *reader = (struct reader){ .name = name, .room = CHUNK_BYTES + 1 };
     reader->bytes = memory_checked(calloc(reader->room + NUMBER_PAD, 1));
@@ -230,18 +230,18 @@ int reader_open(struct reader *reader, const char *path, struct error *err)
     int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return error_set(err, -errno, "%s: %s", path, strerror(errno));
-    prepare(reader, standard ? "(standard input)" : path);
+    init_reader(reader, standard ? "(standard input)" : path);
     reader->source->fd = fd;
-    return begin(reader, err);
+    return begin_reading(reader, err);
 }
 
 int reader_open_memory(struct reader *reader, const char *name, const void *bytes,
                        size_t count, struct error *err)
 {
-    prepare(reader, name);
+    init_reader(reader, name);
     reader->source->memory = bytes;
     reader->source->memory_count = count;
-    return begin(reader, err);
+    return begin_reading(reader, err);
 }
 
 void reader_release(struct reader *reader)
@@ -280,8 +280,8 @@ int reader_fill(struct reader *reader, struct error *err)
             memory_checked(realloc(reader->bytes, reader->room + NUMBER_PAD));
     }
     size_t count = 0;
-    int r = unpack(reader, reader->bytes + reader->end, reader->room - reader->end - 1,
-                   &count, err);
+    int r = unpack_bytes(reader, reader->bytes + reader->end,
+                         reader->room - reader->end - 1, &count, err);
     if (r < 0)
         return r;
     if (memchr(reader->bytes + reader->end, '\0', count))

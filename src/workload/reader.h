@@ -11,7 +11,7 @@ struct reader_source;
 #define READER_LINE_MAX (1024 * 1024)
 
 /*
- * A file is read in chunks and unpacked on the way if its first bytes say that it is
+ * A file is read in chunks and unpacked on the way if its first bytes are those of
  * gzip or zstd.  Lines are handed out where they lie in the buffer: nothing is copied
  * but the rest of a line that a chunk cuts in two.
  */

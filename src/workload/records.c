@@ -24,8 +24,8 @@ void records_release(struct records *records)
     *records = (struct records){ 0 };
 }
 
-/* Place of a copy of 'text'; the caller has seen to the ceiling. */
-static uint32_t keep(struct records *records, const char *text)
+/* Offset of a copy of 'text'; the caller has checked the limit. */
+static uint32_t keep_text(struct records *records, const char *text)
 {
     size_t bytes = strlen(text) + 1;
     if (records->texts_count == 0)
@@ -47,7 +47,7 @@ static uint32_t keep_word(struct records *records, const char *text)
     uint32_t place = map_find(&records->words, key);
     if (place != MAP_NONE && strcmp(records->texts + place, text) == 0)
         return place;
-    uint32_t added = keep(records, text);
+    uint32_t added = keep_text(records, text);
     if (place == MAP_NONE)
         map_put(&records->words, key, added);
     return added;
@@ -69,7 +69,7 @@ static size_t text_bytes(const char *text)
     return text ? strlen(text) + 1 : 0;
 }
 
-int records_add(struct records *records, const struct row *row, bool unique,
+int records_add(struct records *records, const struct trace_row *row, bool unique,
                 struct error *err)
 {
     const struct job_spec *spec = &row->spec;
@@ -84,7 +84,7 @@ int records_add(struct records *records, const struct row *row, bool unique,
         return 1;
     records->items = grow_array(records->items, &records->room, records->count + 1,
                                 sizeof *records->items);
-    records->items[records->count++] = (struct record){
+    records->items[records->count++] = (struct trace_record){
         .submit_ns = spec->submit_ns,
         .run_ns = row->run_ns,
         .deadline_ns = spec->deadline_ns,
@@ -93,7 +93,7 @@ int records_add(struct records *records, const struct row *row, bool unique,
         .nodes = spec->nodes,
         .cpu_milli = spec->cpu_milli,
         .mem_mib = spec->mem_mib,
-        .name = spec->name ? keep(records, spec->name) : 0,
+        .name = spec->name ? keep_text(records, spec->name) : 0,
         .user = keep_word(records, spec->user),
         .entity = keep_word(records, spec->entity),
         .types = keep_word(records, spec->types),
@@ -103,15 +103,15 @@ int records_add(struct records *records, const struct row *row, bool unique,
     return 0;
 }
 
-struct key {
+struct record_key {
     int64_t submit_ns;
     uint32_t index;
 };
 
 static int by_submission(const void *a, const void *b)
 {
-    const struct key *x = a;
-    const struct key *y = b;
+    const struct record_key *x = a;
+    const struct record_key *y = b;
     if (x->submit_ns != y->submit_ns)
         return x->submit_ns < y->submit_ns ? -1 : 1;
     return (x->index > y->index) - (x->index < y->index);
@@ -128,9 +128,9 @@ void records_sort(struct records *records)
     if (n >= records->count)
         return; /* in order as it is */
 
-    struct key *keys = memory_checked(malloc(records->count * sizeof *keys));
+    struct record_key *keys = memory_checked(malloc(records->count * sizeof *keys));
     for (uint32_t i = 0; i < records->count; i++)
-        keys[i] = (struct key){ records->items[i].submit_ns, i };
+        keys[i] = (struct record_key){ records->items[i].submit_ns, i };
     qsort(keys, records->count, sizeof *keys, by_submission);
     records->order = memory_checked(malloc(records->count * sizeof *records->order));
     for (uint32_t i = 0; i < records->count; i++)
@@ -138,12 +138,12 @@ void records_sort(struct records *records)
     free(keys);
 }
 
-void records_get(const struct records *records, uint32_t n, struct row *ret_row)
+void records_get(const struct records *records, uint32_t n, struct trace_row *ret_row)
 {
-    const struct record *record =
+    const struct trace_record *record =
         &records->items[records->order ? records->order[n] : n];
     const char *texts = records->texts;
-    *ret_row = (struct row){
+    *ret_row = (struct trace_row){
         .gpu_milli = record->gpu_milli,
         .spec = {
             .submit_ns = record->submit_ns,

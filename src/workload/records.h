@@ -7,9 +7,9 @@
 #include "base/map.h"
 
 struct error;
-struct row;
+struct trace_row;
 
-struct record {
+struct trace_record {
     int64_t submit_ns;
     int64_t run_ns;
     int64_t deadline_ns; /* 0: none                                */
@@ -20,7 +20,7 @@ struct record {
 };
 
 struct records {
-    struct record *items;
+    struct trace_record *items;
     uint32_t count, room;
     uint32_t *order; /* NULL: as they are */
     char *texts;     /* one after the other, each with its NUL; [0] is empty */
@@ -35,11 +35,11 @@ void records_release(struct records *records);
  * Keep a copy of a row.  Returns 0, 1 if a job of that name is there already and
  * 'unique' is set, or -EFBIG at the ceiling.
  */
-int records_add(struct records *records, const struct row *row, bool unique,
+int records_add(struct records *records, const struct trace_row *row, bool unique,
                 struct error *err);
 
 /* Put them in order of submission; equal ones stay in the order of the file. */
 void records_sort(struct records *records);
 
 /* The nth in that order; its texts live as long as the records. */
-void records_get(const struct records *records, uint32_t n, struct row *ret_row);
+void records_get(const struct records *records, uint32_t n, struct trace_row *ret_row);

@@ -24,7 +24,7 @@
 
 struct sacct {
     uint32_t id, submit, start, end, elapsed, elapsed_raw, state, user, account, cpus;
-    uint32_t tres[TRES_MAX]; /* columns that may tell the GPUs, best first */
+    uint32_t tres[TRES_MAX]; /* columns that may hold the GPUs, best first */
     uint32_t tres_count;
 };
 
@@ -177,8 +177,8 @@ static int read_run(const struct sacct *s, const struct table *table,
     return 0;
 }
 
-static int read_job(const struct sacct *s, const struct table *table, struct row *row,
-                    struct error *err)
+static int read_job(const struct sacct *s, const struct table *table,
+                    struct trace_row *row, struct error *err)
 {
     struct job_spec *spec = &row->spec;
     uint64_t gpus = 0;
@@ -206,7 +206,7 @@ static int read_job(const struct sacct *s, const struct table *table, struct row
     return 0;
 }
 
-static int sacct_next(void *self, struct source *source, struct row *row,
+static int sacct_next(void *self, struct source *source, struct trace_row *row,
                       struct error *err)
 {
     const struct sacct *s = self;

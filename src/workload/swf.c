@@ -70,8 +70,8 @@ static int swf_open(void *self, struct source *source, struct error *err)
     return 0;
 }
 
-static int wrong(const struct table *table, uint32_t at, const char *want,
-                 struct error *err)
+static int field_error(const struct table *table, uint32_t at, const char *want,
+                       struct error *err)
 {
     return reader_wrong(table->reader, names[at], table->fields[at].text,
                         table->fields[at].bytes, want, err);
@@ -84,12 +84,12 @@ static int read_field(const struct table *table, uint32_t at, int64_t parts,
     const struct table_cell *field = &table->fields[at];
     int64_t value;
     if (!number_scaled(field->text, field->bytes, parts, &value))
-        return wrong(table, at, "a number", err);
+        return field_error(table, at, "a number", err);
     if (value == -parts)
         value = -1;
     else if (value < 0 || value / parts > max)
-        return wrong(table, at, "-1, or a number that is not negative and not absurd",
-                     err);
+        return field_error(table, at,
+                           "-1, or a number that is not negative and not absurd", err);
     *ret_value = value;
     return 0;
 }
@@ -113,14 +113,14 @@ static int note_id(struct swf *swf, const struct table *table, struct error *err
 {
     uint64_t id;
     if (!number_count(table->fields[ID].text, table->fields[ID].bytes, &id))
-        return wrong(table, ID, "a whole number", err);
+        return field_error(table, ID, "a whole number", err);
     if (map_find(&swf->ids, id) != MAP_NONE)
-        return wrong(table, ID, "one that no job before has", err);
+        return field_error(table, ID, "one that no job before has", err);
     map_put(&swf->ids, id, 1);
     return 0;
 }
 
-static int swf_next(void *self, struct source *source, struct row *row,
+static int swf_next(void *self, struct source *source, struct trace_row *row,
                     struct error *err)
 {
     struct swf *swf = self;
@@ -146,7 +146,8 @@ static int swf_next(void *self, struct source *source, struct row *row,
             (r = read_field(table, GROUP, 1, INT32_MAX, &group, err)) < 0)
             return r;
         if (submit_ns < 0)
-            return wrong(table, SUBMIT, "a time that is known and not negative", err);
+            return field_error(table, SUBMIT, "a time that is known and not negative",
+                               err);
         if (procs < 0)
             procs = asked;
         const char *reason =

@@ -33,7 +33,7 @@ void table_release(struct table *table)
 }
 
 /* Take the quotes off the field at 'text'; what follows it. */
-static char *unquote(char *text, struct table_cell *field)
+static char *unquote_field(char *text, struct table_cell *field)
 {
     char *to = text;
     char *from = text + 1;
@@ -48,7 +48,7 @@ static char *unquote(char *text, struct table_cell *field)
     return from;
 }
 
-static void trim(struct table_cell *field)
+static void trim_field(struct table_cell *field)
 {
     while (field->bytes > 0 && field->text[field->bytes - 1] == ' ')
         field->bytes--;
@@ -81,7 +81,7 @@ static inline void end_field(struct table_cell *field, char *end)
     field->bytes = (uint32_t)(end - field->text);
     *end = '\0';
     if (field->bytes > 0 && (*field->text == ' ' || end[-1] == ' ')) {
-        trim(field);
+        trim_field(field);
         field->text[field->bytes] = '\0';
     }
 }
@@ -94,7 +94,7 @@ static uint32_t split_quoted(char *line, char separator, struct table_cell *fiel
         struct table_cell field = { p, 0 };
         bool quotes = *p == '"';
         if (quotes)
-            p = unquote(p, &field);
+            p = unquote_field(p, &field);
         while (*p && *p != separator)
             p++;
         bool last = *p == '\0';
@@ -111,7 +111,7 @@ static uint32_t split_quoted(char *line, char separator, struct table_cell *fiel
 }
 
 /* Bits of the bytes at 'text' (16 of them) that are 'separator'. */
-static inline uint32_t separators(const char *text, char separator)
+static inline uint32_t find_separators(const char *text, char separator)
 {
 #ifdef __SSE2__
     __m128i bytes = _mm_loadu_si128((const __m128i *)text);
@@ -140,9 +140,9 @@ uint32_t table_split(char *line, size_t bytes, char separator, bool quoted,
     while (at < bytes) {
         uint32_t bits = 0;
         if (at + 16 <= bytes) {
-            bits = separators(line + at, separator);
+            bits = find_separators(line + at, separator);
         } else if (bytes >= 16) { /* the last sixteen, less those that were seen */
-            bits = separators(line + bytes - 16, separator) >> (16 - (bytes - at));
+            bits = find_separators(line + bytes - 16, separator) >> (16 - (bytes - at));
         } else {
             for (size_t i = 0; i < bytes; i++)
                 bits |= (uint32_t)(line[i] == separator) << i;

@@ -1,5 +1,5 @@
 /*
- * tables.c - what public traces say about sizes, run times and arrivals of jobs.
+ * tables.c - sizes, run times and arrivals of jobs in public traces.
  *
  * Sizes were published in ranges; each range is represented by its largest size, which
  * is by far its most frequent one (powers of two).  The percentiles published are 1, 5,

@@ -1,4 +1,4 @@
-/* tables.h - what public traces say about sizes, run times and arrivals of jobs. */
+/* tables.h - sizes, run times and arrivals of jobs in public traces. */
 #pragma once
 
 #include <stdint.h>

@@ -25,7 +25,7 @@ struct trained_kind {
     uint32_t curve_count;
 };
 
-static bool falls(const struct curves_one *one)
+static bool loss_falls(const struct curves_one *one)
 {
     double low = INFINITY;
     double high = -INFINITY;
@@ -51,7 +51,7 @@ static uint32_t kind_of(struct trained *trained, const char *name)
 }
 
 /* The first and the last point are always kept. */
-static void take(struct trained *trained, const struct curves_one *one)
+static void add_curve(struct trained *trained, const struct curves_one *one)
 {
     uint32_t at = trained->count++;
     trained->curves = grow_array(trained->curves, &trained->room, trained->count,
@@ -81,8 +81,8 @@ int trained_load_file(struct trained *trained, const char *path, struct error *e
     if (r < 0)
         return r;
     while ((r = curves_next(&curves, &one, err)) > 0)
-        if (one.count >= POINTS_LEAST && falls(&one) && is_kept_falling(&one))
-            take(trained, &one);
+        if (one.count >= POINTS_LEAST && loss_falls(&one) && is_kept_falling(&one))
+            add_curve(trained, &one);
     curves_release(&curves);
     if (r == 0 && trained->count == 0)
         r = error_set(err, -EINVAL, "%s: no loss that falls over %d points or more",

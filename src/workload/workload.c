@@ -62,7 +62,7 @@ void source_skip(struct source *source, const char *reason)
     facts->reason_count += i == facts->reason_count;
 }
 
-void row_ran(struct row *row, int64_t run_ns)
+void row_ran(struct trace_row *row, int64_t run_ns)
 {
     row->run_ns = run_ns;
     row->spec.steps = (double)run_ns / 1e9;
@@ -117,11 +117,11 @@ static int find_format(const char *name, const struct format **ret_format,
         used += n > 0 ? (size_t)n : 0;
     }
     return error_set(err, -EINVAL, "no format '%.40s'%s; want one of: %s", name,
-                     suggest(hint, sizeof hint, name, names), all);
+                     suggest_names(hint, sizeof hint, name, names), all);
 }
 
-/* Tell the format by the first bytes. */
-static int recognise(struct workload *w, struct error *err)
+/* Recognise the format by the first bytes. */
+static int recognise_format(struct workload *w, struct error *err)
 {
     struct reader *reader = &w->source.reader;
     int r = reader_peek(reader, SNIFF_BYTES, err);
@@ -151,7 +151,7 @@ static int recognise(struct workload *w, struct error *err)
 static int read_whole(struct workload *w, struct error *err)
 {
     for (;;) {
-        struct row row = { 0 };
+        struct trace_row row = { 0 };
         int r = w->format->next(w->self, &w->source, &row, err);
         if (r < 0)
             return r;
@@ -175,7 +175,7 @@ static int read_whole(struct workload *w, struct error *err)
 static int open_format(struct workload *w, const char *format, struct error *err)
 {
     int r = format && strcmp(format, "auto") != 0 ? find_format(format, &w->format, err)
-                                                  : recognise(w, err);
+                                                  : recognise_format(w, err);
     if (r < 0)
         return r;
     w->facts.format = w->format->name;
@@ -216,8 +216,8 @@ static int open_preset(struct workload *w, const struct preset *preset,
 }
 
 /*
- * A file that is not there may be a preset: one whose name or settings are misspelt, or one
- * where only a file will do, as there is a format.
+ * A file that does not exist may be meant as a preset: with a misspelt name or setting, or
+ * together with a format, which only a file can have.
  */
 static int no_such_file(const char *text, const char *format, struct error *err)
 {
@@ -243,7 +243,7 @@ static int no_such_file(const char *text, const char *format, struct error *err)
         return error_set(err, -ENOENT, "%.200s: no such file", text);
     char hint[128];
     return error_set(err, -ENOENT, "%.200s: no such file, and no preset of that name%s",
-                     text, suggest(hint, sizeof hint, word, names));
+                     text, suggest_names(hint, sizeof hint, word, names));
 }
 
 int workload_open(struct workload **ret_workload, const char *text, const char *format,
@@ -291,7 +291,7 @@ int workload_open_memory(struct workload **ret_workload, const char *name,
 }
 
 /* The next row of a file, in order of submission, by the file's own clock. */
-static int next_row(struct workload *w, struct row *row, struct error *err)
+static int next_row(struct workload *w, struct trace_row *row, struct error *err)
 {
     if (w->format->sorted)
         return w->format->next(w->self, &w->source, row, err);
@@ -302,7 +302,7 @@ static int next_row(struct workload *w, struct row *row, struct error *err)
 }
 
 /* Add a row to the facts. */
-static void count_row(struct workload_facts *facts, const struct row *row)
+static void count_row(struct workload_facts *facts, const struct trace_row *row)
 {
     const struct job_spec *spec = &row->spec;
     if (facts->job_count == 0)
@@ -321,7 +321,7 @@ static void count_row(struct workload_facts *facts, const struct row *row)
 
 int workload_next(struct workload *w, struct job_spec *ret_spec, struct error *err)
 {
-    struct row row = { 0 };
+    struct trace_row row = { 0 };
     int r;
     if (w->limit > 0 && w->facts.job_count == w->limit)
         return 0;

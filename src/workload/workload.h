@@ -62,8 +62,8 @@ int workload_open_memory(struct workload **ret_workload, const char *name,
                          struct error *err);
 
 /*
- * A generator that could go on for ever ends after facts->enough jobs.  For who stops by
- * himself: let it go on.  Nothing changes for a workload that has an end of its own.
+ * An endless generator ends after facts->enough jobs.  For a caller that stops by itself:
+ * let it go on.  Nothing changes for a workload that has an end of its own.
  */
 void workload_go_on(struct workload *workload);
 

@@ -11,7 +11,7 @@ static const char *const names[] = { "fifo", "fifo-backfill", "sjf", "srtf",
 static const char *hint(const char *word)
 {
     static char text[160];
-    return suggest(text, sizeof text, word, names);
+    return suggest_names(text, sizeof text, word, names);
 }
 
 static void a_slip_finds_the_name(void **state)
@@ -60,7 +60,7 @@ static void a_long_word_is_no_trouble(void **state)
 static void a_short_buffer_is_filled_not_spilled(void **state)
 {
     char text[8];
-    suggest(text, sizeof text, "fifo", names);
+    suggest_names(text, sizeof text, "fifo", names);
     assert_int_equal(strlen(text), 7);
 }
 

@@ -36,7 +36,7 @@ static int run_suites(const struct flags *flags, const char *name, struct bench 
         return 0;
     char hint[128];
     return command_wrong(flags, "no suite '%.40s'%s; see 'berth bench --help'", name,
-                         suggest(hint, sizeof hint, name, names));
+                         suggest_names(hint, sizeof hint, name, names));
 }
 
 static int bench_run(const struct flags *flags)

@@ -126,7 +126,7 @@ static int set_unknown_flag(const struct flag *table, const char *word,
     char hint[160];
     const char *bare = name + strspn(name, "-");
     return error_set(err, -EINVAL, "no flag '%s'%s", name,
-                     suggest(hint, sizeof hint, bare, names));
+                     suggest_names(hint, sizeof hint, bare, names));
 }
 
 /* The same table in getopt's form. */

@@ -40,7 +40,7 @@ static int unknown_preset(const struct flags *flags, const char *name)
         names[i] = preset_list[i]->name;
     char hint[128];
     return command_wrong(flags, "no preset '%.40s'%s; '--preset list' shows them", name,
-                         suggest(hint, sizeof hint, name, names));
+                         suggest_names(hint, sizeof hint, name, names));
 }
 
 static int write_preset(const struct flags *flags, const char *text)

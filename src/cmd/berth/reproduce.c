@@ -149,7 +149,7 @@ static int reproduce_run(const struct flags *flags)
         return 0;
     char hint[128];
     return command_wrong(flags, "no paper '%.40s'%s; see 'berth reproduce --help'",
-                         name, suggest(hint, sizeof hint, name, names));
+                         name, suggest_names(hint, sizeof hint, name, names));
 }
 
 const struct command command_reproduce = {

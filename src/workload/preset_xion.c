@@ -1,5 +1,5 @@
 /*
- * xion.c - the jobs on which preemption with a price is measured.
+ * preset_xion.c - the jobs on which preemption with a price is measured.
  *
  * The paper (Xion, Go et al., IEEE CLOUD 2023) does not publish its workload; this
  * one is ours, made so that what a swap costs is a setting:
@@ -37,7 +37,7 @@ static const uint32_t size_gpus[] = { 1, 2, 4, 8 };
 static const double size_share[] = { 0.70, 0.10, 0.15, 0.05 };
 #define SIZES 4
 
-struct xion {
+struct preset_xion {
     /* settings */
     uint32_t jobs, gpus;
     double load, cost;
@@ -72,7 +72,7 @@ static double draw_run_s(struct rng *rng)
     return fmax(whole_ms(exp(mu + RUN_SIGMA * rng_normal(rng))), 0.001);
 }
 
-static double total_gpu_s(const struct xion *x)
+static double total_gpu_s(const struct preset_xion *x)
 {
     struct rng size_rng = x->size_rng;
     struct rng run_rng = x->run_rng;
@@ -85,7 +85,7 @@ static double total_gpu_s(const struct xion *x)
 }
 
 /* Nodes of eight, or the largest power of two below that divides the cluster. */
-static void name_cluster(struct xion *x)
+static void name_cluster(struct preset_xion *x)
 {
     uint32_t per_node = NODE_GPUS;
     while (x->gpus % per_node != 0)
@@ -96,7 +96,7 @@ static void name_cluster(struct xion *x)
 static int xion_open(void *self, uint64_t seed, uint32_t gpus,
                      struct workload_facts *facts, struct error *err)
 {
-    struct xion *x = self;
+    struct preset_xion *x = self;
     rng_init(&x->size_rng, seed, "sizes");
     rng_init(&x->run_rng, seed, "runs");
     rng_init(&x->arrival_rng, seed, "arrivals");
@@ -110,7 +110,7 @@ static int xion_open(void *self, uint64_t seed, uint32_t gpus,
 
 static int xion_next(void *self, struct job_spec *spec, struct error *err)
 {
-    struct xion *x = self;
+    struct preset_xion *x = self;
     if (x->yielded == x->jobs)
         return 0;
     x->at_s += rng_exponential(&x->arrival_rng, x->gap_s);
@@ -129,7 +129,7 @@ static int xion_next(void *self, struct job_spec *spec, struct error *err)
     return 1;
 }
 
-#define AT(field) .offset = offsetof(struct xion, field)
+#define AT(field) .offset = offsetof(struct preset_xion, field)
 
 static const struct field xion_params[] = {
     { "gpus", FIELD_COUNT, AT(gpus), "16", NULL, "GPUs the load is meant for", 1, 1e6 },
@@ -148,7 +148,7 @@ const struct preset preset_xion = {
     .params = xion_params,
     .columns = COLUMNS_BASIC | COLUMN_BIT(COLUMN_ID) | COLUMN_BIT(COLUMN_GRACE) |
                COLUMN_BIT(COLUMN_PAUSE) | COLUMN_BIT(COLUMN_LOAD),
-    .self_size = sizeof(struct xion),
+    .self_size = sizeof(struct preset_xion),
     .open = xion_open,
     .next = xion_next,
 };

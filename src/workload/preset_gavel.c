@@ -1,5 +1,5 @@
 /*
- * gavel_preset.c - the jobs on which Gavel (Narayanan et al., OSDI '20) is measured.
+ * preset_gavel.c - the jobs on which Gavel (Narayanan et al., OSDI '20) is measured.
  *
  * Number for number those of the published generator, from the same seeds:
  *
@@ -33,7 +33,7 @@
 /* The streams are the run's seed and so much. */
 enum { SEED_JOBS = 2, SEED_ARRIVALS = 3, SEED_SLOS = 6 };
 
-struct gavel {
+struct preset_gavel {
     /* settings */
     double lam_s;
     uint32_t steady;
@@ -48,7 +48,7 @@ struct gavel {
 static int gavel_open(void *self, uint64_t seed, uint32_t gpus,
                       struct workload_facts *facts, struct error *err)
 {
-    struct gavel *g = self;
+    struct preset_gavel *g = self;
     if (g->at_once > 0 && g->jobs > 0)
         return error_set(err, -EINVAL,
                          "gavel: both static and jobs say how many jobs there are");
@@ -62,7 +62,7 @@ static int gavel_open(void *self, uint64_t seed, uint32_t gpus,
 }
 
 /* The number is drawn whether it is used or not. */
-static uint32_t draw_gpus(struct gavel *g)
+static uint32_t draw_gpus(struct preset_gavel *g)
 {
     double at = mt_random(&g->job_rng);
     if (!g->multi || at < 0.7)
@@ -72,7 +72,7 @@ static uint32_t draw_gpus(struct gavel *g)
     return at <= 0.95 ? 4 : 8;
 }
 
-static double draw_run_s(struct gavel *g)
+static double draw_run_s(struct preset_gavel *g)
 {
     bool is_long = mt_random(&g->job_rng) >= 0.8;
     double power =
@@ -80,7 +80,7 @@ static double draw_run_s(struct gavel *g)
     return 60 * pow(10, power);
 }
 
-static const struct published_kind *draw_kind(struct gavel *g, uint32_t gpus)
+static const struct published_kind *draw_kind(struct preset_gavel *g, uint32_t gpus)
 {
     const struct published_kind *kind;
     do
@@ -89,7 +89,7 @@ static const struct published_kind *draw_kind(struct gavel *g, uint32_t gpus)
     return kind;
 }
 
-static double draw_slo(struct gavel *g)
+static double draw_slo(struct preset_gavel *g)
 {
     double at = mt_random(&g->slo_rng);
     if (at < 0.33)
@@ -99,7 +99,7 @@ static double draw_slo(struct gavel *g)
 
 static int gavel_next(void *self, struct job_spec *spec, struct error *err)
 {
-    struct gavel *g = self;
+    struct preset_gavel *g = self;
     uint64_t jobs = g->at_once > 0 ? g->at_once : g->jobs;
     if (jobs > 0 && g->yielded == jobs)
         return 0;
@@ -123,7 +123,7 @@ static int gavel_next(void *self, struct job_spec *spec, struct error *err)
     return 1;
 }
 
-#define AT(field) .offset = offsetof(struct gavel, field)
+#define AT(field) .offset = offsetof(struct preset_gavel, field)
 
 static const struct field gavel_params[] = {
     { "lam", FIELD_NUMBER, AT(lam_s), "900", "s", "mean time between arrivals", 0.001,
@@ -150,7 +150,7 @@ const struct preset preset_gavel = {
                COLUMN_BIT(COLUMN_GPUS) | COLUMN_BIT(COLUMN_KIND) |
                COLUMN_BIT(COLUMN_STEPS) | COLUMN_BIT(COLUMN_WEIGHT) |
                COLUMN_BIT(COLUMN_DEADLINE),
-    .self_size = sizeof(struct gavel),
+    .self_size = sizeof(struct preset_gavel),
     .open = gavel_open,
     .next = gavel_next,
 };

@@ -1,13 +1,13 @@
 /*
- * fitgpp.c - the workload of FitGpp's simulation: trial and best-effort jobs on 84 nodes.
+ * preset_fitgpp.c - the workload of FitGpp's simulation: trial and best-effort jobs on 84 nodes.
  *
  * Run times, demands and grace periods are normal variates, drawn again until they lie
  * within bounds; demands are whole numbers.  Jobs come when they would if a first come,
  * first served scheduler were kept busy: the next one is submitted as soon as what is in
  * the system, waiting or running, asks for less than 'load' times the cluster in its
  * scarcest resource.  That needs a small simulation in here: one queue whose head holds
- * up the rest, and the first node that fits for whoever starts, as policy 'fifo' does it
- * on cluster 'fitgpp-84'.
+ * up the rest, and the first node that fits, as policy 'fifo' does on
+ * cluster 'fitgpp-84'.
  *
  *     demand in the system  = max over resources r of  sum of D_r / (84 x C_r)
  *
@@ -41,12 +41,12 @@ enum { CPU, MEM, GPU, RESOURCES };
 static const int32_t node_has[RESOURCES] = { [CPU] = 32, [MEM] = 256, [GPU] = 8 };
 
 /* A normal variate within bounds. */
-struct normal {
+struct truncated_normal {
     double mean, deviation, low, high;
 };
 
 static const struct mix {
-    struct normal run_min, grace_min, demand[RESOURCES];
+    struct truncated_normal run_min, grace_min, demand[RESOURCES];
 } mixes[] = {
     [CLASS_TE] = { .run_min = { 5, 5, 0.5, 30 },
                    .demand = { [CPU] = { 4, 4, 1, 32 },
@@ -60,14 +60,14 @@ static const struct mix {
 };
 
 /* A job in the system. */
-struct member {
+struct fitgpp_job {
     int32_t demand[RESOURCES];
     int64_t run_ns;
     uint32_t node;
     uint32_t next; /* in the queue, or free */
 };
 
-struct fitgpp {
+struct preset_fitgpp {
     /* settings */
     uint32_t jobs;
     double load, trial_share;
@@ -76,8 +76,8 @@ struct fitgpp {
     uint32_t yielded;
 
     struct arena arena;
-    struct member *members;
-    uint32_t member_used, member_free;
+    struct fitgpp_job *members;
+    uint32_t member_used, job_free;
     uint32_t head, tail; /* of the queue */
     struct heap_pool pool;
     struct heap running; /* by end */
@@ -86,7 +86,7 @@ struct fitgpp {
     int64_t now_ns;
 };
 
-static double draw(struct rng *rng, const struct normal *normal)
+static double draw_normal(struct rng *rng, const struct truncated_normal *normal)
 {
     double x;
     do
@@ -96,16 +96,16 @@ static double draw(struct rng *rng, const struct normal *normal)
 }
 
 /* To the millisecond, so that it is short to write and the same when read again. */
-static int64_t draw_time(struct rng *rng, const struct normal *minutes)
+static int64_t draw_time(struct rng *rng, const struct truncated_normal *minutes)
 {
     if (minutes->high <= 0)
         return 0;
-    return (int64_t)round(draw(rng, minutes) * 60e3) * (NS_PER_S / 1000);
+    return (int64_t)round(draw_normal(rng, minutes) * 60e3) * (NS_PER_S / 1000);
 }
 
 /* --- first come, first served ------------------------------------------------------------- */
 
-static bool is_below_load(const struct fitgpp *f)
+static bool is_below_load(const struct preset_fitgpp *f)
 {
     for (uint32_t r = 0; r < RESOURCES; r++)
         if ((double)f->in_system[r] >= f->load * NODES * node_has[r])
@@ -114,7 +114,8 @@ static bool is_below_load(const struct fitgpp *f)
 }
 
 /* NODES: none. */
-static uint32_t first_node(const struct fitgpp *f, const int32_t demand[RESOURCES])
+static uint32_t first_node(const struct preset_fitgpp *f,
+                           const int32_t demand[RESOURCES])
 {
     for (uint32_t n = 0; n < NODES; n++)
         if (f->free[n][CPU] >= demand[CPU] && f->free[n][MEM] >= demand[MEM] &&
@@ -123,11 +124,11 @@ static uint32_t first_node(const struct fitgpp *f, const int32_t demand[RESOURCE
     return NODES;
 }
 
-static void start_heads(struct fitgpp *f)
+static void start_heads(struct preset_fitgpp *f)
 {
     while (f->head != HEAP_NONE) {
         uint32_t id = f->head;
-        struct member *member = &f->members[id];
+        struct fitgpp_job *member = &f->members[id];
         member->node = first_node(f, member->demand);
         if (member->node == NODES)
             return;
@@ -138,20 +139,20 @@ static void start_heads(struct fitgpp *f)
     }
 }
 
-static void finish_one(struct fitgpp *f)
+static void finish_one(struct preset_fitgpp *f)
 {
     uint32_t id = heap_pop(&f->pool, &f->running);
-    struct member *member = &f->members[id];
+    struct fitgpp_job *member = &f->members[id];
     for (uint32_t r = 0; r < RESOURCES; r++) {
         f->free[member->node][r] += member->demand[r];
         f->in_system[r] -= member->demand[r];
     }
-    member->next = f->member_free;
-    f->member_free = id;
+    member->next = f->job_free;
+    f->job_free = id;
 }
 
-/* On to the next end of a job, with all who end in the same instant. */
-static void advance(struct fitgpp *f)
+/* Advance to the next end of a job; all jobs that end in that instant end. */
+static void advance_to_end(struct preset_fitgpp *f)
 {
     f->now_ns = f->pool.nodes[f->running.top].key;
     while (f->running.top != HEAP_NONE &&
@@ -160,11 +161,11 @@ static void advance(struct fitgpp *f)
     start_heads(f);
 }
 
-static void submit(struct fitgpp *f, const struct member *job)
+static void submit_job(struct preset_fitgpp *f, const struct fitgpp_job *job)
 {
-    uint32_t id = f->member_free;
+    uint32_t id = f->job_free;
     if (id != HEAP_NONE)
-        f->member_free = f->members[id].next;
+        f->job_free = f->members[id].next;
     else
         id = f->member_used++;
     f->members[id] = *job;
@@ -184,17 +185,17 @@ static void submit(struct fitgpp *f, const struct member *job)
 static int fitgpp_open(void *self, uint64_t seed, uint32_t gpus,
                        struct workload_facts *facts, struct error *err)
 {
-    struct fitgpp *f = self;
+    struct preset_fitgpp *f = self;
     rng_init(&f->class_rng, seed, "classes");
     rng_init(&f->run_rng, seed, "runs");
     rng_init(&f->demand_rng, seed, "demands");
     rng_init(&f->grace_rng, seed, "graces");
 
-    /* Everybody asks for a CPU at least: so many are in the system at most. */
+    /* Every job asks for a CPU at least: so many are in the system at most. */
     uint32_t members_max = (uint32_t)ceil(f->load * NODES * node_has[CPU]) + 2;
     arena_init(&f->arena, 0);
-    f->members = arena_array(&f->arena, struct member, members_max);
-    f->member_free = f->head = f->tail = HEAP_NONE;
+    f->members = arena_array(&f->arena, struct fitgpp_job, members_max);
+    f->job_free = f->head = f->tail = HEAP_NONE;
     heap_pool_init(&f->pool, &f->arena, members_max);
     heap_init(&f->running);
     for (uint32_t n = 0; n < NODES; n++)
@@ -207,18 +208,18 @@ static int fitgpp_open(void *self, uint64_t seed, uint32_t gpus,
 
 static int fitgpp_next(void *self, struct job_spec *spec, struct error *err)
 {
-    struct fitgpp *f = self;
+    struct preset_fitgpp *f = self;
     if (f->yielded == f->jobs)
         return 0;
     spec->class = rng_unit(&f->class_rng) < f->trial_share ? CLASS_TE : CLASS_BE;
     const struct mix *mix = &mixes[spec->class];
-    struct member job = { .run_ns = draw_time(&f->run_rng, &mix->run_min) };
+    struct fitgpp_job job = { .run_ns = draw_time(&f->run_rng, &mix->run_min) };
     for (uint32_t r = 0; r < RESOURCES; r++)
-        job.demand[r] = (int32_t)lround(draw(&f->demand_rng, &mix->demand[r]));
+        job.demand[r] = (int32_t)lround(draw_normal(&f->demand_rng, &mix->demand[r]));
 
     while (!is_below_load(f))
-        advance(f);
-    submit(f, &job);
+        advance_to_end(f);
+    submit_job(f, &job);
     if (f->now_ns > TIME_MAX_NS)
         return error_set(err, -ERANGE,
                          "fitgpp: the jobs would come over more than 100 years");
@@ -234,11 +235,11 @@ static int fitgpp_next(void *self, struct job_spec *spec, struct error *err)
 
 static void fitgpp_close(void *self)
 {
-    struct fitgpp *f = self;
+    struct preset_fitgpp *f = self;
     arena_release(&f->arena);
 }
 
-#define AT(field) .offset = offsetof(struct fitgpp, field)
+#define AT(field) .offset = offsetof(struct preset_fitgpp, field)
 
 static const struct field fitgpp_params[] = {
     { "jobs", FIELD_COUNT, AT(jobs), "65536", NULL, "how many jobs", 1, 1e8 },
@@ -256,7 +257,7 @@ const struct preset preset_fitgpp = {
     .columns = COLUMNS_BASIC | COLUMN_BIT(COLUMN_ID) | COLUMN_BIT(COLUMN_CLASS) |
                COLUMN_BIT(COLUMN_CPUS) | COLUMN_BIT(COLUMN_MEM) |
                COLUMN_BIT(COLUMN_GRACE) | COLUMN_BIT(COLUMN_PAUSE),
-    .self_size = sizeof(struct fitgpp),
+    .self_size = sizeof(struct preset_fitgpp),
     .open = fitgpp_open,
     .next = fitgpp_next,
     .close = fitgpp_close,

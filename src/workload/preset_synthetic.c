@@ -1,5 +1,5 @@
 /*
- * synthetic.c - jobs drawn from the percentile tables of public traces and a seed.
+ * preset_synthetic.c - jobs drawn from the percentile tables of public traces and a seed.
  *
  * Each job draws a number of GPUs, then a run time from the table for that size.  All
  * jobs are drawn once beforehand to learn how much GPU time they hold together, so that
@@ -33,7 +33,7 @@
 #include "workload/tables.h"
 #include "workload/workload.h"
 
-#define GPUS_STANDARD 64 /* where neither setting nor cluster says */
+#define GPUS_STANDARD 64 /* where neither setting nor cluster gives it */
 #define BATCH_MAX 400
 #define BATCH_MEAN 3.58 /* of floor(2 / sqrt(u)): half are pairs, 1 % above 20 */
 #define BATCH_GAP_S 4.0
@@ -49,7 +49,7 @@ struct draw {
     double run_s;
 };
 
-struct synthetic {
+struct preset_synthetic {
     /* settings */
     uint32_t jobs, gpus, trace, arrivals, max_gpus, users, cpus_per_gpu, mem_per_gpu;
     double load, trial_share, fail_share, cost_spread;
@@ -79,7 +79,7 @@ static void draw_init(struct draw *draw, uint64_t seed)
     rng_init(&draw->batches, seed, "batches");
 }
 
-static uint32_t draw_size(const struct synthetic *s, struct draw *draw)
+static uint32_t draw_size(const struct preset_synthetic *s, struct draw *draw)
 {
     double at = rng_unit(&draw->sizes) * 100;
     uint32_t size = 0;
@@ -97,8 +97,8 @@ static double whole_ms(double seconds)
 }
 
 /* The next job's size and run time; true if it begins an event of its own. */
-static bool draw_next(const struct synthetic *s, struct draw *draw, uint32_t *ret_gpus,
-                      double *ret_run_s)
+static bool draw_next(const struct preset_synthetic *s, struct draw *draw,
+                      uint32_t *ret_gpus, double *ret_run_s)
 {
     bool clone = draw->batch_left > 0;
     if (clone) {
@@ -120,7 +120,7 @@ static bool draw_next(const struct synthetic *s, struct draw *draw, uint32_t *re
 }
 
 /* Draw all jobs once: how often do events come, and how likely is a short one a trial? */
-static void survey(struct synthetic *s, uint64_t seed)
+static void survey_jobs(struct preset_synthetic *s, uint64_t seed)
 {
     struct draw draw;
     draw_init(&draw, seed);
@@ -140,7 +140,7 @@ static void survey(struct synthetic *s, uint64_t seed)
 }
 
 /* A cluster of that many GPUs, in as large nodes as divide it. */
-static void name_cluster(struct synthetic *s)
+static void name_cluster(struct preset_synthetic *s)
 {
     for (uint32_t per_node = 8; per_node > 1; per_node /= 2)
         if (s->gpus % per_node == 0) {
@@ -154,7 +154,7 @@ static void name_cluster(struct synthetic *s)
 static int synthetic_open(void *self, uint64_t seed, uint32_t gpus,
                           struct workload_facts *facts, struct error *err)
 {
-    struct synthetic *s = self;
+    struct preset_synthetic *s = self;
     if (s->gpus == 0)
         s->gpus = gpus ? gpus : GPUS_STANDARD;
     if (s->max_gpus ==
@@ -167,7 +167,7 @@ static int synthetic_open(void *self, uint64_t seed, uint32_t gpus,
         double b = s->tables->batch_share;
         s->batch_chance = b / (BATCH_MEAN * (1 - b) + b);
     }
-    survey(s, seed);
+    survey_jobs(s, seed);
     draw_init(&s->draw, seed);
     rng_init(&s->arrival_rng, seed, "arrivals");
     rng_init(&s->class_rng, seed, "classes");
@@ -180,7 +180,7 @@ static int synthetic_open(void *self, uint64_t seed, uint32_t gpus,
 }
 
 /* Move on to the next event; in bursty hours by using up an exponential variate. */
-static void next_event(struct synthetic *s)
+static void next_event(struct preset_synthetic *s)
 {
     double left = rng_exponential(&s->arrival_rng, 1);
     if (s->arrivals == POISSON) {
@@ -204,7 +204,7 @@ static void next_event(struct synthetic *s)
 }
 
 /* A cost around 'standard_ns', never more than sixteen times that. */
-static int64_t draw_cost(struct synthetic *s, int64_t standard_ns)
+static int64_t draw_cost(struct preset_synthetic *s, int64_t standard_ns)
 {
     double factor = fmin(exp(s->cost_spread * rng_normal(&s->cost_rng)), 16);
     return units_ns(whole_ms((double)standard_ns / 1e9 * factor)) * (standard_ns > 0);
@@ -212,7 +212,7 @@ static int64_t draw_cost(struct synthetic *s, int64_t standard_ns)
 
 static int synthetic_next(void *self, struct job_spec *spec, struct error *err)
 {
-    struct synthetic *s = self;
+    struct preset_synthetic *s = self;
     if (s->yielded == s->jobs)
         return 0;
     double run_s;
@@ -250,7 +250,7 @@ static int synthetic_next(void *self, struct job_spec *spec, struct error *err)
 
 static const char *const arrival_names[] = { "poisson", "bursty", NULL };
 
-#define AT(field) .offset = offsetof(struct synthetic, field)
+#define AT(field) .offset = offsetof(struct preset_synthetic, field)
 
 static const struct field synthetic_params[] = {
     { "jobs", FIELD_COUNT, AT(jobs), "1000", NULL, "how many jobs", 1, 1e8 },
@@ -298,7 +298,7 @@ const struct preset preset_synthetic = {
                COLUMN_BIT(COLUMN_MEM) | COLUMN_BIT(COLUMN_GRACE) |
                COLUMN_BIT(COLUMN_PAUSE) | COLUMN_BIT(COLUMN_LOAD) |
                COLUMN_BIT(COLUMN_CKPT) | COLUMN_BIT(COLUMN_FAILS),
-    .self_size = sizeof(struct synthetic),
+    .self_size = sizeof(struct preset_synthetic),
     .open = synthetic_open,
     .next = synthetic_next,
 };

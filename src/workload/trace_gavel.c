@@ -1,7 +1,7 @@
 /*
- * gavel.c - the trace format of Gavel (Narayanan et al., OSDI'20) and its descendants.
+ * trace_gavel.c - the trace format of Gavel (Narayanan et al., OSDI'20) and its descendants.
  *
- * Fields between tabs, no header, jobs in order of arrival.  The number of fields tells
+ * Fields between tabs, no header, jobs in order of arrival.  The number of fields identifies
  * the dialect; those that matter are at
  *
  *               7 fields (oldest)   10 fields   12 fields (Shockwave)
@@ -44,7 +44,7 @@ static const struct dialect dialects[] = {
 static const char *const names[] = { "job_type", "scale_factor", "total_steps",
                                      "arrival_s", NULL };
 
-struct gavel {
+struct trace_gavel {
     struct dialect dialect; /* of the file; field_count 0: not known yet */
 };
 
@@ -75,7 +75,7 @@ static bool gavel_sniff(const char *bytes, size_t count)
 
 static int gavel_open(void *self, struct source *source, struct error *err)
 {
-    struct gavel *gavel = self;
+    struct trace_gavel *gavel = self;
     struct table *table = &source->table;
     struct reader *reader = &source->reader;
     int r = reader_peek(reader, 4096, err);
@@ -100,8 +100,8 @@ static int gavel_open(void *self, struct source *source, struct error *err)
     return r;
 }
 
-static int wrong(const struct table *table, uint32_t at, const char *field,
-                 const char *want, struct error *err)
+static int field_error(const struct table *table, uint32_t at, const char *field,
+                       const char *want, struct error *err)
 {
     return reader_wrong(table->reader, field, table->fields[at].text,
                         table->fields[at].bytes, want, err);
@@ -114,7 +114,8 @@ static int read_time(const struct table *table, uint32_t at, const char *name,
     int64_t ns;
     if (!number_scaled(field->text, field->bytes, NS_PER_S, &ns) || ns < 0 ||
         ns > TIME_MAX_NS)
-        return wrong(table, at, name, "seconds, not negative, at most 100 years", err);
+        return field_error(table, at, name, "seconds, not negative, at most 100 years",
+                           err);
     *ret_ns = ns;
     return 0;
 }
@@ -125,13 +126,14 @@ static int read_number(const struct table *table, uint32_t at, const char *name,
     const struct table_cell *field = &table->fields[at];
     if (!number_real(field->text, field->bytes, ret_number) || *ret_number < 0 ||
         *ret_number > max)
-        return wrong(table, at, name, "a number, not negative and not absurd", err);
+        return field_error(table, at, name, "a number, not negative and not absurd",
+                           err);
     return 0;
 }
 
 /* Fields that only some dialects have. */
 static int read_more(const struct dialect *d, const struct table *table,
-                     struct row *row, struct error *err)
+                     struct trace_row *row, struct error *err)
 {
     int r = 0;
     row->run_ns = -1;
@@ -148,7 +150,7 @@ static int read_more(const struct dialect *d, const struct table *table,
     return r;
 }
 
-static int read_line(struct gavel *gavel, struct table *table, struct error *err)
+static int read_line(struct trace_gavel *gavel, struct table *table, struct error *err)
 {
     int r = table_row(table, err);
     if (r <= 0)
@@ -165,10 +167,10 @@ static int read_line(struct gavel *gavel, struct table *table, struct error *err
     return 1;
 }
 
-static int gavel_next(void *self, struct source *source, struct row *row,
+static int gavel_next(void *self, struct source *source, struct trace_row *row,
                       struct error *err)
 {
-    struct gavel *gavel = self;
+    struct trace_gavel *gavel = self;
     struct table *table = &source->table;
     const struct dialect *d = &gavel->dialect;
     for (;;) {
@@ -184,9 +186,10 @@ static int gavel_next(void *self, struct source *source, struct row *row,
             (r = read_more(d, table, row, err)) < 0)
             return r;
         if (table_count(table, d->gpus, FORMAT_GPUS_MAX, &gpus, NULL) < 0)
-            return wrong(table, d->gpus, "scale factor", "a whole number of GPUs", err);
+            return field_error(table, d->gpus, "scale factor", "a whole number of GPUs",
+                               err);
         if (!row->spec.kind)
-            return wrong(table, d->type, "job type", "a name", err);
+            return field_error(table, d->type, "job type", "a name", err);
         row->spec.gpus = (uint32_t)gpus;
         if (gpus > 0 && row->spec.steps > 0)
             return 1;
@@ -201,7 +204,7 @@ const struct format format_gavel = {
     .columns = COLUMN_BIT(COLUMN_SUBMIT) | COLUMN_BIT(COLUMN_GPUS) |
                COLUMN_BIT(COLUMN_KIND) | COLUMN_BIT(COLUMN_STEPS) |
                COLUMN_BIT(COLUMN_WEIGHT) | COLUMN_BIT(COLUMN_DEADLINE),
-    .self_size = sizeof(struct gavel),
+    .self_size = sizeof(struct trace_gavel),
     .sniff = gavel_sniff,
     .open = gavel_open,
     .next = gavel_next,

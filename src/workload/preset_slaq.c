@@ -1,5 +1,5 @@
 /*
- * slaq.c - elastic jobs that learn, on which SLAQ is measured.
+ * preset_slaq.c - elastic jobs that learn, on which SLAQ is measured.
  *
  * The paper (SLAQ, SoCC 2017) used 160 jobs of classical machine learning on 640 cores,
  * coming as a Poisson stream, one in 15 s; their curves are not published.  These are ours,
@@ -33,7 +33,7 @@
 enum curves_from { CURVES_DRAWN, CURVES_REAL };
 static const char *const curves_names[] = { "drawn", "real", NULL };
 
-struct slaq {
+struct preset_slaq {
     /* settings */
     uint32_t jobs;
     double gap_s, work_s, fixed_s;
@@ -49,7 +49,7 @@ struct slaq {
 static int slaq_open(void *self, uint64_t seed, uint32_t gpus,
                      struct workload_facts *facts, struct error *err)
 {
-    struct slaq *slaq = self;
+    struct preset_slaq *slaq = self;
     rng_init(&slaq->arrival_rng, seed, "arrivals");
     rng_init(&slaq->shape_rng, seed, "shapes");
     rng_init(&slaq->curve_rng, seed, "curves");
@@ -60,11 +60,11 @@ static int slaq_open(void *self, uint64_t seed, uint32_t gpus,
 
 static void slaq_close(void *self)
 {
-    struct slaq *slaq = self;
+    struct preset_slaq *slaq = self;
     trained_release(&slaq->trained);
 }
 
-static void draw_curve(struct slaq *slaq, struct job_spec *spec)
+static void draw_curve(struct preset_slaq *slaq, struct job_spec *spec)
 {
     struct rng *rng = &slaq->curve_rng;
     if (slaq->curves == CURVES_REAL) {
@@ -90,7 +90,7 @@ static void draw_curve(struct slaq *slaq, struct job_spec *spec)
 
 static int slaq_next(void *self, struct job_spec *spec, struct error *err)
 {
-    struct slaq *slaq = self;
+    struct preset_slaq *slaq = self;
     if (slaq->yielded == slaq->jobs)
         return 0;
     slaq->at_s += rng_exponential(&slaq->arrival_rng, slaq->gap_s);
@@ -111,7 +111,7 @@ static int slaq_next(void *self, struct job_spec *spec, struct error *err)
     return 1;
 }
 
-#define AT(field) .offset = offsetof(struct slaq, field)
+#define AT(field) .offset = offsetof(struct preset_slaq, field)
 
 static const struct field slaq_params[] = {
     { "gap", FIELD_NUMBER, AT(gap_s), "15", "s", "mean time between arrivals", 0.001,
@@ -138,7 +138,7 @@ const struct preset preset_slaq = {
         COLUMN_BIT(COLUMN_GPUS_MIN) | COLUMN_BIT(COLUMN_GPUS_MAX) |
         COLUMN_BIT(COLUMN_SPREAD) | COLUMN_BIT(COLUMN_STEPS) | COLUMN_BIT(COLUMN_STEP) |
         COLUMN_BIT(COLUMN_FIXED) | COLUMN_BIT(COLUMN_LOAD) | COLUMN_BIT(COLUMN_CURVE),
-    .self_size = sizeof(struct slaq),
+    .self_size = sizeof(struct preset_slaq),
     .open = slaq_open,
     .next = slaq_next,
     .close = slaq_close,

@@ -1,5 +1,5 @@
 /*
- * jpas.c - distributed jobs that learn, on which flow policies are measured.
+ * preset_jpas.c - distributed jobs that learn, on which flow policies are measured.
  *
  * The paper (JPAS, Zhou et al., JNCA 2020) used 13 servers on one switch; its jobs are
  * not published.  These are ours:
@@ -10,8 +10,8 @@
  *     synchronised    by a parameter server, or by a ring for 'ring' of them
  *     accuracy        1 - exp(-k / tau), tau U[60, 200] steps; done after tau x U[5, 8]
  *
- * There are GPUs enough that nobody waits for one: what is short is the network.  Jobs
- * come as a Poisson stream.  The same seed gives the same jobs at every gap.
+ * There are enough GPUs that no job waits for one: the network is the bottleneck.  Jobs
+ * arrive as a Poisson stream.  The same seed gives the same jobs at every gap.
  */
 #include <errno.h>
 #include <math.h>
@@ -30,7 +30,7 @@
 #define WORKERS_MIN 2
 #define WORKERS_MAX 4
 
-struct jpas {
+struct preset_jpas {
     /* settings */
     uint32_t jobs;
     double gap_s, volume, ring, overlap, noise;
@@ -43,7 +43,7 @@ struct jpas {
 static int jpas_open(void *self, uint64_t seed, uint32_t gpus,
                      struct workload_facts *facts, struct error *err)
 {
-    struct jpas *jpas = self;
+    struct preset_jpas *jpas = self;
     rng_init(&jpas->arrival_rng, seed, "arrivals");
     rng_init(&jpas->shape_rng, seed, "shapes");
     rng_init(&jpas->curve_rng, seed, "curves");
@@ -52,7 +52,7 @@ static int jpas_open(void *self, uint64_t seed, uint32_t gpus,
     return 0;
 }
 
-static void draw_shape(struct jpas *jpas, struct job_spec *spec)
+static void draw_shape(struct preset_jpas *jpas, struct job_spec *spec)
 {
     struct rng *rng = &jpas->shape_rng;
     uint32_t workers = WORKERS_MIN + rng_below(rng, WORKERS_MAX - WORKERS_MIN + 1);
@@ -66,7 +66,7 @@ static void draw_shape(struct jpas *jpas, struct job_spec *spec)
 
 static int jpas_next(void *self, struct job_spec *spec, struct error *err)
 {
-    struct jpas *jpas = self;
+    struct preset_jpas *jpas = self;
     if (jpas->yielded == jpas->jobs)
         return 0;
     jpas->at_s += rng_exponential(&jpas->arrival_rng, jpas->gap_s);
@@ -84,7 +84,7 @@ static int jpas_next(void *self, struct job_spec *spec, struct error *err)
     return 1;
 }
 
-#define AT(field) .offset = offsetof(struct jpas, field)
+#define AT(field) .offset = offsetof(struct preset_jpas, field)
 
 static const struct field jpas_params[] = {
     { "gap", FIELD_NUMBER, AT(gap_s), "100", "s", "mean time between arrivals", 0.001,
@@ -110,7 +110,7 @@ const struct preset preset_jpas = {
                COLUMN_BIT(COLUMN_STEPS) | COLUMN_BIT(COLUMN_STEP) |
                COLUMN_BIT(COLUMN_BYTES) | COLUMN_BIT(COLUMN_SYNC) |
                COLUMN_BIT(COLUMN_OVERLAP) | COLUMN_BIT(COLUMN_CURVE),
-    .self_size = sizeof(struct jpas),
+    .self_size = sizeof(struct preset_jpas),
     .open = jpas_open,
     .next = jpas_next,
 };
