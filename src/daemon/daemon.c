@@ -233,29 +233,29 @@ int caller_check_admin(const struct caller *caller, struct error *err)
     return error_set(err, -EPERM, "only who runs berthd may do that");
 }
 
-void daemon_look(struct daemon *daemon, struct daemon_facts *facts)
+void daemon_view_of(struct daemon *daemon, struct daemon_view *facts)
 {
     struct scheduler *scheduler = &daemon->scheduler;
     *facts =
-        (struct daemon_facts){ .setup = &daemon->setup,
-                               .machine = &daemon->machine,
-                               .engine = scheduler->alive ? &scheduler->engine : NULL,
-                               .store = daemon->store,
-                               .conditions = &scheduler->conditions,
-                               .scheduler = scheduler,
-                               .submission = &daemon->submission,
-                               .flows = daemon->flows,
-                               .progress = daemon->progress,
-                               .users = daemon->users,
-                               .http = routes_http(daemon->routes),
-                               .executor = daemon->backend->executor,
-                               .executor_self = scheduler->executor_self,
-                               .policy = scheduler->policy,
-                               .flow = flows_policy_text(daemon->flows),
-                               .started_ns = daemon->started_ns,
-                               .now_ns = scheduler_now_ns(scheduler),
-                               .pass_count = daemon->pass_count,
-                               .failures = daemon->failures };
+        (struct daemon_view){ .setup = &daemon->setup,
+                              .machine = &daemon->machine,
+                              .engine = scheduler->alive ? &scheduler->engine : NULL,
+                              .store = daemon->store,
+                              .conditions = &scheduler->conditions,
+                              .scheduler = scheduler,
+                              .submission = &daemon->submission,
+                              .flows = daemon->flows,
+                              .progress = daemon->progress,
+                              .users = daemon->users,
+                              .http = routes_http(daemon->routes),
+                              .executor = daemon->backend->executor,
+                              .executor_self = scheduler->executor_self,
+                              .policy = scheduler->policy,
+                              .flow = flows_policy_text(daemon->flows),
+                              .started_ns = daemon->started_ns,
+                              .now_ns = scheduler_now_ns(scheduler),
+                              .pass_count = daemon->pass_count,
+                              .failures = daemon->failures };
     if (!facts->executor_self)
         return;
     facts->attempts = facts->executor->count(facts->executor_self);

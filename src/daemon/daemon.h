@@ -91,7 +91,7 @@ int daemon_stop(struct daemon *daemon, const struct caller *caller, bool kill,
 
 /* --- for queries ---------------------------------------------------------------------- */
 
-struct daemon_facts {
+struct daemon_view {
     const struct daemon_setup *setup;
     const struct machine *machine;
     struct engine *engine; /* NULL: the store cannot be written just now */
@@ -114,7 +114,7 @@ struct daemon_facts {
     const char *trouble; /* why the cluster manager does not answer, or NULL    */
     uint64_t failures;   /* times the store could not be written                */
 };
-void daemon_look(struct daemon *daemon, struct daemon_facts *facts);
+void daemon_view_of(struct daemon *daemon, struct daemon_view *facts);
 
 /* The live job of that id, or JOB_NONE; and its owner. */
 job_id daemon_find(const struct daemon *daemon, uint64_t id);

@@ -400,7 +400,7 @@ static void list_flows(struct flows *flows, struct http_reply *reply)
     if (!flows->scheduler->alive) {
         struct error err;
         int r = error_set(&err, -EAGAIN, "the store cannot be written just now");
-        reply_failure(reply, r, &err);
+        routes_fail(reply, r, &err);
         return;
     }
     struct buf *body = &reply->body;
@@ -424,8 +424,8 @@ static void list_flows(struct flows *flows, struct http_reply *reply)
 
 static struct flows *flows_of(struct routes *routes)
 {
-    struct daemon_facts facts;
-    daemon_look(routes->daemon, &facts);
+    struct daemon_view facts;
+    daemon_view_of(routes->daemon, &facts);
     return facts.flows;
 }
 
@@ -435,7 +435,7 @@ static void show_flows(struct routes *routes, const struct http_request *request
     (void)id;
     bool follow = false;
     const char *host = http_query(request, "host");
-    if (!read_flag(request, "follow", &follow, reply))
+    if (!routes_read_flag(request, "follow", &follow, reply))
         return;
     if (host && !is_host_name(host)) {
         http_reply_error(reply, 400, "host", "host: want the name of a host");
@@ -504,7 +504,7 @@ static void count_flows(struct routes *routes, const struct http_request *reques
     struct json *json = NULL;
     const char *host = NULL;
     uint32_t count = 0;
-    struct caller caller = caller_of(request);
+    struct caller caller = routes_caller(request);
     if (!is_admin(request, reply))
         return;
     struct job_bytes *list =
@@ -516,7 +516,7 @@ static void count_flows(struct routes *routes, const struct http_request *reques
         r = count_bytes(flows_of(routes), &caller, host, list, count, &err);
     json_free(json);
     if (r < 0)
-        reply_failure(reply, r, &err);
+        routes_fail(reply, r, &err);
     else
         buf_print(&reply->body, "{\"jobs\":%u}\n", count);
 }

@@ -197,7 +197,7 @@ bool job_query_next(struct db_query *query, struct job_record *record)
 }
 
 static void update_from_engine(struct job_record *record,
-                               const struct daemon_facts *facts, job_id id,
+                               const struct daemon_view *facts, job_id id,
                                struct buf *placement)
 {
     const struct view *view = &facts->engine->state.view;
@@ -347,7 +347,7 @@ static void texts_release(struct record_texts *texts)
 }
 
 /* As the job stands now, as far as the caller may see it. */
-static void update_record(struct routes *routes, const struct daemon_facts *facts,
+static void update_record(struct routes *routes, const struct daemon_view *facts,
                           const struct caller *caller, struct job_record *record,
                           struct record_texts *texts)
 {
@@ -419,24 +419,25 @@ static bool read_filter(const struct http_request *request, struct job_filter *f
     filter->name = http_query(request, "name");
     bool good = read_states(request, filter, reply) &&
                 read_ids(request, filter, reply) &&
-                read_flag(request, "history", &filter->newest_first, reply) &&
-                read_time(request, "since", &filter->since_ns, reply) &&
-                read_time(request, "until", &filter->until_ns, reply) &&
-                read_count(request, "before", 1, INT64_MAX, &before, reply);
+                routes_read_flag(request, "history", &filter->newest_first, reply) &&
+                routes_read_time(request, "since", &filter->since_ns, reply) &&
+                routes_read_time(request, "until", &filter->until_ns, reply) &&
+                routes_read_count(request, "before", 1, INT64_MAX, &before, reply);
     if (good && filter->newest_first)
         filter->limit = 1000;
     filter->before = (uint64_t)before;
     filter->ended = filter->ended || filter->newest_first;
-    return good && read_count(request, "limit", 1, LIST_MAX, &filter->limit, reply);
+    return good &&
+           routes_read_count(request, "limit", 1, LIST_MAX, &filter->limit, reply);
 }
 
 void job_query_write_list(struct routes *routes, const struct http_request *request,
                           const struct job_filter *filter, const char *key,
                           struct buf *body)
 {
-    struct daemon_facts facts;
-    daemon_look(routes->daemon, &facts);
-    struct caller caller = caller_of(request);
+    struct daemon_view facts;
+    daemon_view_of(routes->daemon, &facts);
+    struct caller caller = routes_caller(request);
     struct db_query *query = select_jobs(store_reader(facts.store), filter);
     struct job_record record;
     struct record_texts texts;
@@ -461,30 +462,30 @@ static void list_jobs(struct routes *routes, const struct http_request *request,
         return;
     json_write_open(&reply->body, NULL, '{');
     job_query_write_list(routes, request, &filter, "jobs", &reply->body);
-    struct daemon_facts facts;
-    daemon_look(routes->daemon, &facts);
+    struct daemon_view facts;
+    daemon_view_of(routes->daemon, &facts);
     json_write_text_if(&reply->body, "trouble", facts.trouble);
     buf_text(&reply->body, "}\n");
 }
 
-struct db_query *job_query_find(struct routes *routes, struct daemon_facts *facts,
+struct db_query *job_query_find(struct routes *routes, struct daemon_view *facts,
                                 const struct caller *caller, uint64_t id,
                                 struct job_record *record, struct http_reply *reply)
 {
     struct error err;
-    daemon_look(routes->daemon, facts);
+    daemon_view_of(routes->daemon, facts);
     struct db_query *query = job_query_one(store_reader(facts->store), id);
     if (!job_query_next(query, record)) {
         db_finish(query);
-        reply_failure(reply, error_set(&err, -ENOENT, "there is no job %" PRIu64, id),
-                      &err);
+        routes_fail(reply, error_set(&err, -ENOENT, "there is no job %" PRIu64, id),
+                    &err);
         return NULL;
     }
     if (!caller_may(caller, record->uid)) {
         db_finish(query);
-        reply_failure(reply,
-                      error_set(&err, -EPERM, "job %" PRIu64 " is somebody else's", id),
-                      &err);
+        routes_fail(reply,
+                    error_set(&err, -EPERM, "job %" PRIu64 " is somebody else's", id),
+                    &err);
         return NULL;
     }
     return query;
@@ -496,9 +497,9 @@ struct job_output {
     bool ours;
 };
 
-static int find_output(const struct daemon_facts *facts,
-                       const struct job_record *record, struct arena *arena,
-                       bool errors, struct job_output *output, struct error *err)
+static int find_output(const struct daemon_view *facts, const struct job_record *record,
+                       struct arena *arena, bool errors, struct job_output *output,
+                       struct error *err)
 {
     struct request request;
     struct json *json;
@@ -556,7 +557,7 @@ static void put_preemptions(struct buf *body, struct db *db, uint64_t id)
 void job_query_write(struct routes *routes, const struct caller *caller, uint64_t id,
                      struct http_reply *reply)
 {
-    struct daemon_facts facts;
+    struct daemon_view facts;
     struct job_record record;
     struct db_query *query = job_query_find(routes, &facts, caller, id, &record, reply);
     if (!query)
@@ -583,7 +584,7 @@ void job_query_write(struct routes *routes, const struct caller *caller, uint64_
 static void show_job(struct routes *routes, const struct http_request *request,
                      uint64_t id, struct http_reply *reply)
 {
-    struct caller caller = caller_of(request);
+    struct caller caller = routes_caller(request);
     job_query_write(routes, &caller, id, reply);
 }
 
@@ -642,7 +643,7 @@ static int explain_ended(struct db *reader, uint64_t id, struct json **ret_json,
 }
 
 /* Slurm's own reason, where there is one. */
-static void add_slurm_reason(const struct daemon_facts *facts, const struct job *job,
+static void add_slurm_reason(const struct daemon_view *facts, const struct job *job,
                              struct reasons *reasons)
 {
     if (facts->trouble)
@@ -658,7 +659,7 @@ static void add_slurm_reason(const struct daemon_facts *facts, const struct job 
                     reason);
 }
 
-static int explain_live(const struct daemon_facts *facts, uint64_t id, job_id job,
+static int explain_live(const struct daemon_view *facts, uint64_t id, job_id job,
                         struct json **ret_json)
 {
     struct why_scene scene = { .engine = facts->engine,
@@ -676,7 +677,7 @@ static int explain_live(const struct daemon_facts *facts, uint64_t id, job_id jo
     return 0;
 }
 
-static int explain_any(const struct daemon_facts *facts, uint64_t id, job_id job,
+static int explain_any(const struct daemon_view *facts, uint64_t id, job_id job,
                        struct json **ret_json, struct error *err)
 {
     if (!facts->engine)
@@ -689,9 +690,9 @@ static int explain_any(const struct daemon_facts *facts, uint64_t id, job_id job
 static void explain_job(struct routes *routes, const struct http_request *request,
                         uint64_t id, struct http_reply *reply)
 {
-    struct daemon_facts facts;
+    struct daemon_view facts;
     struct job_record record;
-    struct caller caller = caller_of(request);
+    struct caller caller = routes_caller(request);
     struct db_query *query =
         job_query_find(routes, &facts, &caller, id, &record, reply);
     if (!query)
@@ -700,7 +701,7 @@ static void explain_job(struct routes *routes, const struct http_request *reques
     struct error err = { "" };
     int r = explain_any(&facts, id, daemon_find(routes->daemon, id), &json, &err);
     if (r < 0)
-        reply_failure(reply, r, &err);
+        routes_fail(reply, r, &err);
     char *text = json ? json_text(json) : NULL;
     if (text) {
         buf_text(&reply->body, text);
@@ -730,12 +731,12 @@ static void read_log(struct routes *routes, const struct http_request *request,
     bool errors, follow = false;
     int64_t offset = 0;
     if (!read_which(request, &errors, reply) ||
-        !read_flag(request, "follow", &follow, reply) ||
-        !read_count(request, "offset", -INT64_MAX, INT64_MAX, &offset, reply))
+        !routes_read_flag(request, "follow", &follow, reply) ||
+        !routes_read_count(request, "offset", -INT64_MAX, INT64_MAX, &offset, reply))
         return;
-    struct daemon_facts facts;
+    struct daemon_view facts;
     struct job_record record;
-    struct caller caller = caller_of(request);
+    struct caller caller = routes_caller(request);
     struct db_query *query =
         job_query_find(routes, &facts, &caller, id, &record, reply);
     if (!query)
@@ -755,7 +756,7 @@ static void read_log(struct routes *routes, const struct http_request *request,
         r = tail_reply(routes->tails, &setup, reply, &err);
     }
     if (r < 0)
-        reply_failure(reply, r == -EINVAL ? -EACCES : r, &err);
+        routes_fail(reply, r == -EINVAL ? -EACCES : r, &err);
     db_finish(query);
 }
 

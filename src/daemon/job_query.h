@@ -14,7 +14,7 @@
 
 struct buf;
 struct caller;
-struct daemon_facts;
+struct daemon_view;
 struct db;
 struct db_query;
 struct http_reply;
@@ -74,6 +74,6 @@ void job_query_write(struct routes *routes, const struct caller *caller, uint64_
 
 /* The record of 'id', to be ended by db_finish(); NULL with a reply if there is none, or the
  * caller may not see it. */
-struct db_query *job_query_find(struct routes *routes, struct daemon_facts *facts,
+struct db_query *job_query_find(struct routes *routes, struct daemon_view *facts,
                                 const struct caller *caller, uint64_t id,
                                 struct job_record *record, struct http_reply *reply);

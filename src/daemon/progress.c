@@ -394,8 +394,8 @@ static void refuse_caller(struct http_reply *reply, int status, const char *sent
 
 static struct progress *progress_of(struct routes *routes)
 {
-    struct daemon_facts facts;
-    daemon_look(routes->daemon, &facts);
+    struct daemon_view facts;
+    daemon_view_of(routes->daemon, &facts);
     return facts.progress;
 }
 
@@ -459,7 +459,7 @@ static void ask_munge(struct routes *routes, const char *credential, uint64_t id
                       &check->question, &err);
     if (r < 0) {
         free(check);
-        reply_failure(reply, r, &err);
+        routes_fail(reply, r, &err);
         return;
     }
     reply->delayed = &check->delayed;
@@ -470,7 +470,7 @@ static bool is_owner(struct routes *routes, const struct http_request *request,
                      uint64_t id, struct http_reply *reply)
 {
     struct error err = { "" };
-    struct caller caller = caller_of(request);
+    struct caller caller = routes_caller(request);
     job_id job = daemon_find(routes->daemon, id);
     int r = 0;
     if (job == JOB_NONE)
@@ -478,7 +478,7 @@ static bool is_owner(struct routes *routes, const struct http_request *request,
     else if (!caller_may(&caller, daemon_owner(routes->daemon, job)))
         r = error_set(&err, -EPERM, "job %" PRIu64 " is somebody else's", id);
     if (r < 0)
-        reply_failure(reply, r, &err);
+        routes_fail(reply, r, &err);
     return r == 0;
 }
 
@@ -557,7 +557,7 @@ static void take_progress(struct routes *routes, const struct http_request *requ
 {
     struct progress_report report;
     struct error err = { "" };
-    struct daemon_facts facts;
+    struct daemon_view facts;
     if (request->is_anonymous && !has_token(routes, request, id)) {
         refuse_caller(reply, 401,
                       "the job's token is missing or wrong: ask for it at /token");
@@ -565,7 +565,7 @@ static void take_progress(struct routes *routes, const struct http_request *requ
     }
     if (!request->is_anonymous && !is_owner(routes, request, id, reply))
         return;
-    daemon_look(routes->daemon, &facts);
+    daemon_view_of(routes->daemon, &facts);
     int r = read_report(request, &report, &err);
     if (r == 0 && !facts.executor->report)
         r = error_set(&err, -EALREADY,
@@ -573,7 +573,7 @@ static void take_progress(struct routes *routes, const struct http_request *requ
     if (r == 0 && daemon_find(routes->daemon, id) == JOB_NONE)
         r = error_set(&err, -ENOENT, "no job %" PRIu64 " that has not ended", id);
     if (r < 0) {
-        reply_failure(reply, r, &err);
+        routes_fail(reply, r, &err);
         return;
     }
     add_report(progress_of(routes), id, &report);

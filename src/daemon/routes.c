@@ -97,8 +97,8 @@ static bool is_public(void *context, const char *method, const char *target)
 
 static int64_t now_s(struct routes *routes)
 {
-    struct daemon_facts facts;
-    daemon_look(routes->daemon, &facts);
+    struct daemon_view facts;
+    daemon_view_of(routes->daemon, &facts);
     return facts.now_ns / NS_PER_S;
 }
 
@@ -152,11 +152,11 @@ static void open_page(struct routes *routes, const struct http_request *request,
                       uint64_t id, struct http_reply *reply)
 {
     (void)id;
-    struct daemon_facts facts;
+    struct daemon_view facts;
     struct error err = { "" };
     char pass[TOKEN_CHARS + 1];
     size_t count;
-    daemon_look(routes->daemon, &facts);
+    daemon_view_of(routes->daemon, &facts);
     if (!asset_html(&count)) {
         http_reply_error(reply, 404, NULL,
                          "this berthd was built without its page: it needs Node; "
@@ -168,7 +168,7 @@ static void open_page(struct routes *routes, const struct http_request *request,
         r = sessions_make_pass(&routes->sessions, request->uid, request->gid,
                                facts.now_ns / NS_PER_S, pass, &err);
     if (r < 0) {
-        reply_failure(reply, r == -EINVAL ? -EIO : r, &err);
+        routes_fail(reply, r == -EINVAL ? -EIO : r, &err);
         return;
     }
     char url[400];
@@ -247,8 +247,8 @@ static bool read_id(const struct routes *routes, const char *text, size_t count,
         return true;
     if (!target_task(text, count, &array_id, &index))
         return false;
-    struct daemon_facts facts;
-    daemon_look(routes->daemon, &facts);
+    struct daemon_view facts;
+    daemon_view_of(routes->daemon, &facts);
     *ret_id = job_query_task(store_reader(facts.store), array_id, index);
     return true;
 }
@@ -317,7 +317,7 @@ static void refuse_task(const char *path, struct http_reply *reply)
     const char *name = path + strlen("/v1/jobs/");
     int r =
         error_set(&err, -ENOENT, "there is no job %.*s", (int)strcspn(name, "/"), name);
-    reply_failure(reply, r, &err);
+    routes_fail(reply, r, &err);
 }
 
 /* The row for a request, or NULL; '*ret_best' says how near one came. */
@@ -359,7 +359,7 @@ static void handle_request(void *context, const struct http_request *request,
 
 /* ---- what routes share ---- */
 
-void reply_failure(struct http_reply *reply, int code, const struct error *err)
+void routes_fail(struct http_reply *reply, int code, const struct error *err)
 {
     static const struct {
         int code, status;
@@ -391,8 +391,8 @@ static bool refuse_key(const char *key, const char *want, struct http_reply *rep
     return false;
 }
 
-bool read_flag(const struct http_request *request, const char *key, bool *ret_flag,
-               struct http_reply *reply)
+bool routes_read_flag(const struct http_request *request, const char *key,
+                      bool *ret_flag, struct http_reply *reply)
 {
     const char *text = http_query(request, key);
     if (!text)
@@ -404,8 +404,8 @@ bool read_flag(const struct http_request *request, const char *key, bool *ret_fl
     return true;
 }
 
-bool read_count(const struct http_request *request, const char *key, int64_t min,
-                int64_t max, int64_t *ret_count, struct http_reply *reply)
+bool routes_read_count(const struct http_request *request, const char *key, int64_t min,
+                       int64_t max, int64_t *ret_count, struct http_reply *reply)
 {
     const char *text = http_query(request, key);
     if (!text)
@@ -424,8 +424,8 @@ bool read_count(const struct http_request *request, const char *key, int64_t min
     return true;
 }
 
-bool read_time(const struct http_request *request, const char *key, int64_t *ret_ns,
-               struct http_reply *reply)
+bool routes_read_time(const struct http_request *request, const char *key,
+                      int64_t *ret_ns, struct http_reply *reply)
 {
     const char *text = http_query(request, key);
     double seconds;
@@ -452,8 +452,8 @@ static uint32_t owner_of(struct routes *routes, uint64_t id)
         map_remove(&routes->owners, id);
         return owner;
     }
-    struct daemon_facts facts;
-    daemon_look(routes->daemon, &facts);
+    struct daemon_view facts;
+    daemon_view_of(routes->daemon, &facts);
     return job_query_owner(store_reader(facts.store), id);
 }
 
@@ -524,8 +524,8 @@ static int read_older(void *context, uint64_t seq, uint32_t max, stream_put *put
                       void *sink)
 {
     struct routes *routes = context;
-    struct daemon_facts facts;
-    daemon_look(routes->daemon, &facts);
+    struct daemon_view facts;
+    daemon_view_of(routes->daemon, &facts);
     return job_query_events(store_reader(facts.store), seq, max, put, sink);
 }
 
@@ -540,8 +540,8 @@ static bool may_see(void *context, uint32_t uid, uint32_t owner)
 static bool has_ended(void *context, uint64_t job)
 {
     const struct routes *routes = context;
-    struct daemon_facts facts;
-    daemon_look(routes->daemon, &facts);
+    struct daemon_view facts;
+    daemon_view_of(routes->daemon, &facts);
     return facts.engine && daemon_find(routes->daemon, job) == JOB_NONE;
 }
 
@@ -555,8 +555,8 @@ struct http *routes_http(const struct routes *routes)
 static bool is_user_ready(void *context, uint32_t uid)
 {
     const struct routes *routes = context;
-    struct daemon_facts facts;
-    daemon_look(routes->daemon, &facts);
+    struct daemon_view facts;
+    daemon_view_of(routes->daemon, &facts);
     return users_ready(facts.users, uid);
 }
 
@@ -585,8 +585,8 @@ int routes_new(struct routes **ret_routes, struct daemon *daemon,
 {
     struct routes *routes = memory_checked(calloc(1, sizeof *routes));
     routes->daemon = daemon;
-    struct daemon_facts facts;
-    daemon_look(daemon, &facts);
+    struct daemon_view facts;
+    daemon_view_of(daemon, &facts);
     int r = token_load(facts.setup->state_dir, routes->token, err);
     if (r < 0) {
         free(routes);

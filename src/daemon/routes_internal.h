@@ -59,34 +59,35 @@ struct route {
 extern const struct route submission_routes[], query_routes[], server_routes[],
     story_routes[], flow_routes[], progress_routes[];
 
-static inline struct caller caller_of(const struct http_request *request)
+static inline struct caller routes_caller(const struct http_request *request)
 {
     return (struct caller){ .uid = request->uid, .gid = request->gid };
 }
 
 /* A negative errno and its sentence as a reply; "field: …" names the field. */
-void reply_failure(struct http_reply *reply, int code, const struct error *err);
+void routes_fail(struct http_reply *reply, int code, const struct error *err);
 
 /* "true", "1", "false", "0" of a key; false with a reply if it is something else. */
-bool read_flag(const struct http_request *request, const char *key, bool *ret_flag,
-               struct http_reply *reply);
+bool routes_read_flag(const struct http_request *request, const char *key,
+                      bool *ret_flag, struct http_reply *reply);
 
 /* A whole number of a key within bounds; left as it is where the key is absent. */
-bool read_count(const struct http_request *request, const char *key, int64_t min,
-                int64_t max, int64_t *ret_count, struct http_reply *reply);
+bool routes_read_count(const struct http_request *request, const char *key, int64_t min,
+                       int64_t max, int64_t *ret_count, struct http_reply *reply);
 
 /* Seconds since 1970 of a key, in nanoseconds; left as it is where it is absent. */
-bool read_time(const struct http_request *request, const char *key, int64_t *ret_ns,
-               struct http_reply *reply);
+bool routes_read_time(const struct http_request *request, const char *key,
+                      int64_t *ret_ns, struct http_reply *reply);
 
 /* The state, or NULL with a reply: the store cannot be written and we start over. */
-const struct state *living(struct routes *routes, struct daemon_facts *facts,
-                           struct http_reply *reply);
+const struct state *routes_need_engine(struct routes *routes, struct daemon_view *facts,
+                                       struct http_reply *reply);
 
 /* What berthd is and does: an object. */
-void write_nodes(const struct daemon_facts *facts, const char *key, struct buf *body);
-void write_server(struct routes *routes, const char *key, struct buf *body);
+void routes_write_nodes(const struct daemon_view *facts, const char *key,
+                        struct buf *body);
+void routes_write_server(struct routes *routes, const char *key, struct buf *body);
 
 /* Entries of the ledger, newest first: an array "entries"; of all victims for job 0. */
-void write_ledger(struct routes *routes, int64_t job, int64_t since_ns, int64_t limit,
-                  struct buf *body);
+void routes_write_ledger(struct routes *routes, int64_t job, int64_t since_ns,
+                         int64_t limit, struct buf *body);

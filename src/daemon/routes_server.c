@@ -37,41 +37,42 @@
 #define ENDED_MAX 200      /* jobs */
 #define ENTRIES_MAX 1000   /* of the ledger */
 
-const struct state *living(struct routes *routes, struct daemon_facts *facts,
-                           struct http_reply *reply)
+const struct state *routes_need_engine(struct routes *routes, struct daemon_view *facts,
+                                       struct http_reply *reply)
 {
-    daemon_look(routes->daemon, facts);
+    daemon_view_of(routes->daemon, facts);
     if (facts->engine)
         return &facts->engine->state;
     struct error err;
     int r = error_set(&err, -EAGAIN, "the store cannot be written just now");
-    reply_failure(reply, r, &err);
+    routes_fail(reply, r, &err);
     return NULL;
 }
 
-static void end_object(struct http_reply *reply)
+static void close_object(struct http_reply *reply)
 {
     json_write_close(&reply->body, '}');
     buf_text(&reply->body, "\n");
 }
 
-static const char *reason_of(const void *context, node_id node)
+static const char *node_reason(const void *context, node_id node)
 {
-    const struct daemon_facts *facts = context;
+    const struct daemon_view *facts = context;
     bool known = facts->executor_self && facts->executor->node_reason;
     return known ? facts->executor->node_reason(facts->executor_self, node) : "";
 }
 
-static int busy_of(const void *context, node_id node, uint32_t gpu)
+static int gpu_busy(const void *context, node_id node, uint32_t gpu)
 {
-    const struct daemon_facts *facts = context;
+    const struct daemon_view *facts = context;
     return machine_busy(facts->machine, node, gpu);
 }
 
-void write_nodes(const struct daemon_facts *facts, const char *key, struct buf *body)
+void routes_write_nodes(const struct daemon_view *facts, const char *key,
+                        struct buf *body)
 {
-    const struct words_asked asked = { .reason = reason_of,
-                                       .busy = busy_of,
+    const struct words_asked asked = { .reason = node_reason,
+                                       .busy = gpu_busy,
                                        .context = facts };
     words_nodes(body, key, &facts->engine->state, &asked);
 }
@@ -81,22 +82,22 @@ static void show_nodes(struct routes *routes, const struct http_request *request
 {
     (void)request;
     (void)id;
-    struct daemon_facts facts;
-    const struct state *state = living(routes, &facts, reply);
+    struct daemon_view facts;
+    const struct state *state = routes_need_engine(routes, &facts, reply);
     if (!state)
         return;
     json_write_open(&reply->body, NULL, '{');
-    write_nodes(&facts, "nodes", &reply->body);
-    end_object(reply);
+    routes_write_nodes(&facts, "nodes", &reply->body);
+    close_object(reply);
 }
 
 /* ---- the ledger ---- */
 
-void write_ledger(struct routes *routes, int64_t job, int64_t since_ns, int64_t limit,
-                  struct buf *body)
+void routes_write_ledger(struct routes *routes, int64_t job, int64_t since_ns,
+                         int64_t limit, struct buf *body)
 {
-    struct daemon_facts facts;
-    daemon_look(routes->daemon, &facts);
+    struct daemon_view facts;
+    daemon_view_of(routes->daemon, &facts);
     struct db_query *query =
         job_query_ledger(store_reader(facts.store), job, since_ns, limit);
     struct words_entry entry;
@@ -112,47 +113,47 @@ static void show_ledger(struct routes *routes, const struct http_request *reques
 {
     (void)id;
     int64_t job = 0, limit = 1000, since_ns = 0;
-    if (!read_count(request, "job", 1, INT64_MAX, &job, reply) ||
-        !read_count(request, "limit", 1, 100000, &limit, reply) ||
-        !read_time(request, "since", &since_ns, reply))
+    if (!routes_read_count(request, "job", 1, INT64_MAX, &job, reply) ||
+        !routes_read_count(request, "limit", 1, 100000, &limit, reply) ||
+        !routes_read_time(request, "since", &since_ns, reply))
         return;
     json_write_open(&reply->body, NULL, '{');
-    write_ledger(routes, job, since_ns, limit, &reply->body);
-    end_object(reply);
+    routes_write_ledger(routes, job, since_ns, limit, &reply->body);
+    close_object(reply);
 }
 
 /* ---- the server ---- */
 
-struct tally {
+struct server_counts {
     uint32_t held, waiting, running, stopping; /* jobs         */
     uint32_t gpus, gpus_held, gpus_foreign;    /* accelerators */
 };
 
-static void count_all(const struct state *state, struct tally *tally)
+static void count_jobs_and_gpus(const struct state *state, struct server_counts *counts)
 {
-    *tally = (struct tally){ .waiting = state->waiting_count,
-                             .gpus = state->view.cluster->gpu_count };
+    *counts = (struct server_counts){ .waiting = state->waiting_count,
+                                      .gpus = state->view.cluster->gpu_count };
     for (job_id id = 0; id < state->job_count; id++) {
         const struct job *job = &state->jobs[id];
-        tally->held += job->state == JOB_HELD;
-        tally->waiting += job->state == JOB_PLACED;
-        tally->running += job_runs(job);
-        tally->stopping += job->state == JOB_STOPPING;
+        counts->held += job->state == JOB_HELD;
+        counts->waiting += job->state == JOB_PLACED;
+        counts->running += job_runs(job);
+        counts->stopping += job->state == JOB_STOPPING;
     }
     for (node_id node = 0; node < state->view.cluster->node_count; node++) {
         uint64_t foreign = state->foreign[node];
         uint32_t count = state->view.cluster->nodes[node].gpu_count;
         uint64_t all = count < 64 ? (UINT64_C(1) << count) - 1 : UINT64_MAX;
         uint64_t taken = all & ~state->free.rooms[node].gpus;
-        tally->gpus_foreign += bits_count(foreign);
-        tally->gpus_held += bits_count(taken & ~foreign);
+        counts->gpus_foreign += bits_count(foreign);
+        counts->gpus_held += bits_count(taken & ~foreign);
     }
 }
 
-void write_server(struct routes *routes, const char *key, struct buf *body)
+void routes_write_server(struct routes *routes, const char *key, struct buf *body)
 {
-    struct daemon_facts facts;
-    daemon_look(routes->daemon, &facts);
+    struct daemon_view facts;
+    daemon_view_of(routes->daemon, &facts);
     json_write_open(body, key, '{');
     json_write_text(body, "version", BERTH_VERSION);
     json_write_count(body, "pid", getpid());
@@ -165,17 +166,17 @@ void write_server(struct routes *routes, const char *key, struct buf *body)
     json_write_text(body, "state_dir", facts.setup->state_dir);
     json_write_time(body, "started", facts.started_ns);
     if (facts.engine) {
-        struct tally tally;
-        count_all(&facts.engine->state, &tally);
+        struct server_counts counts;
+        count_jobs_and_gpus(&facts.engine->state, &counts);
         json_write_open(body, "jobs", '{');
-        json_write_count(body, "pending", tally.waiting);
-        json_write_count(body, "running", tally.running + tally.stopping);
-        json_write_count(body, "held", tally.held);
+        json_write_count(body, "pending", counts.waiting);
+        json_write_count(body, "running", counts.running + counts.stopping);
+        json_write_count(body, "held", counts.held);
         json_write_close(body, '}');
         json_write_open(body, "gpus", '{');
-        json_write_count(body, "total", tally.gpus);
-        json_write_count(body, "held", tally.gpus_held);
-        json_write_count(body, "foreign", tally.gpus_foreign);
+        json_write_count(body, "total", counts.gpus);
+        json_write_count(body, "held", counts.gpus_held);
+        json_write_count(body, "foreign", counts.gpus_foreign);
         json_write_close(body, '}');
     }
     json_write_close(body, '}');
@@ -186,14 +187,14 @@ static void show_server(struct routes *routes, const struct http_request *reques
 {
     (void)request;
     (void)id;
-    write_server(routes, NULL, &reply->body);
+    routes_write_server(routes, NULL, &reply->body);
     buf_text(&reply->body, "\n");
 }
 
 static void finish_server(void *context, uint64_t id, struct http_reply *reply)
 {
     (void)id;
-    write_server(context, NULL, &reply->body);
+    routes_write_server(context, NULL, &reply->body);
     buf_text(&reply->body, "\n");
 }
 
@@ -221,8 +222,8 @@ static int read_policies(const struct json *json, const char **ret_policy,
 static int set_flow_policy(struct routes *routes, const struct caller *caller,
                            const char *text, struct error *err)
 {
-    struct daemon_facts facts;
-    daemon_look(routes->daemon, &facts);
+    struct daemon_view facts;
+    daemon_view_of(routes->daemon, &facts);
     return flows_set_policy(facts.flows, caller, text, err);
 }
 
@@ -233,7 +234,7 @@ static void change_server(struct routes *routes, const struct http_request *requ
     struct error err = { "" };
     struct json *json = NULL;
     const char *policy, *flow;
-    struct caller caller = caller_of(request);
+    struct caller caller = routes_caller(request);
     int r = json_parse(request->body, request->body_size, &json, &err);
     if (r == 0)
         r = read_policies(json, &policy, &flow, &err);
@@ -245,7 +246,7 @@ static void change_server(struct routes *routes, const struct http_request *requ
         r = set_flow_policy(routes, &caller, flow, &err);
     json_free(json);
     if (r < 0) {
-        reply_failure(reply, r, &err);
+        routes_fail(reply, r, &err);
         return;
     }
     reply->after_commit = true;
@@ -258,12 +259,12 @@ static void stop_server(struct routes *routes, const struct http_request *reques
     (void)id;
     bool kill = false;
     struct error err = { "" };
-    struct caller caller = caller_of(request);
-    if (!read_flag(request, "kill", &kill, reply))
+    struct caller caller = routes_caller(request);
+    if (!routes_read_flag(request, "kill", &kill, reply))
         return;
     int r = daemon_stop(routes->daemon, &caller, kill, &err);
     if (r < 0) {
-        reply_failure(reply, r, &err);
+        routes_fail(reply, r, &err);
         return;
     }
     reply->status = 202;
@@ -272,15 +273,16 @@ static void stop_server(struct routes *routes, const struct http_request *reques
 
 /* ---- figures ---- */
 
-static void put_jobs(struct prometheus *out, const struct tally *tally)
+static void write_jobs_metrics(struct prometheus *out,
+                               const struct server_counts *counts)
 {
     const struct {
         const char *state;
         uint32_t count;
-    } rows[] = { { "held", tally->held },
-                 { "pending", tally->waiting },
-                 { "running", tally->running },
-                 { "stopping", tally->stopping } };
+    } rows[] = { { "held", counts->held },
+                 { "pending", counts->waiting },
+                 { "running", counts->running },
+                 { "stopping", counts->stopping } };
     prometheus_gauge(out, "berth_jobs", NULL, "Jobs that have not ended, by state.");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         prometheus_count(
@@ -290,16 +292,17 @@ static void put_jobs(struct prometheus *out, const struct tally *tally)
     prometheus_gauge(out, "berth_gpus", NULL, "Accelerators, by what they do.");
     prometheus_count(out,
                      (const struct prometheus_label[]){ { "use", "held" }, { NULL } },
-                     tally->gpus_held);
+                     counts->gpus_held);
     prometheus_count(
         out, (const struct prometheus_label[]){ { "use", "foreign" }, { NULL } },
-        tally->gpus_foreign);
+        counts->gpus_foreign);
     prometheus_count(out,
                      (const struct prometheus_label[]){ { "use", "free" }, { NULL } },
-                     tally->gpus - tally->gpus_held - tally->gpus_foreign);
+                     counts->gpus - counts->gpus_held - counts->gpus_foreign);
 }
 
-static void put_decisions(struct prometheus *out, const struct histogram *decide_ns)
+static void write_decisions_metrics(struct prometheus *out,
+                                    const struct histogram *decide_ns)
 {
     static const struct {
         const char *name;
@@ -314,20 +317,20 @@ static void put_decisions(struct prometheus *out, const struct histogram *decide
             (double)histogram_quantile(decide_ns, rows[i].share) * 1e-9);
 }
 
-static void put_engine(struct prometheus *out, const struct engine *engine)
+static void write_engine_metrics(struct prometheus *out, const struct engine *engine)
 {
-    struct tally tally;
-    count_all(&engine->state, &tally);
-    put_jobs(out, &tally);
+    struct server_counts counts;
+    count_jobs_and_gpus(&engine->state, &counts);
+    write_jobs_metrics(out, &counts);
     prometheus_counter(out, "berth_decisions", NULL, "Times the policy was asked.");
     prometheus_count(out, NULL, engine->decision_count);
     prometheus_counter(out, "berth_plans_refused", NULL,
                        "Plans of the policy that broke the rules.");
     prometheus_count(out, NULL, engine->refused_count);
-    put_decisions(out, &engine->decide_ns);
+    write_decisions_metrics(out, &engine->decide_ns);
 }
 
-static void put_events(struct prometheus *out, const struct routes *routes)
+static void write_events_metrics(struct prometheus *out, const struct routes *routes)
 {
     prometheus_counter(out, "berth_events", NULL, "What happened, by kind.");
     for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
@@ -338,7 +341,7 @@ static void put_events(struct prometheus *out, const struct routes *routes)
                              routes->kinds[kind]);
 }
 
-static void put_http(struct prometheus *out, const struct http_counts *counts)
+static void write_http_metrics(struct prometheus *out, const struct http_counts *counts)
 {
     prometheus_counter(out, "berth_http_requests", NULL, "Requests answered.");
     prometheus_count(out, NULL, counts->requests);
@@ -364,7 +367,8 @@ static uint64_t resident_bytes(void)
     return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void put_daemon(struct prometheus *out, const struct daemon_facts *facts)
+static void write_daemon_metrics(struct prometheus *out,
+                                 const struct daemon_view *facts)
 {
     prometheus_gauge(out, "berth_build_info", NULL, "What runs; always 1.");
     prometheus_count(out,
@@ -391,14 +395,14 @@ static void show_metrics(struct routes *routes, const struct http_request *reque
                          uint64_t id, struct http_reply *reply)
 {
     (void)id;
-    struct daemon_facts facts;
-    daemon_look(routes->daemon, &facts);
+    struct daemon_view facts;
+    daemon_view_of(routes->daemon, &facts);
     bool open = prometheus_accepts_open(http_header(request, "Accept"));
     struct prometheus out;
     prometheus_begin(&out, &reply->body, open);
-    put_daemon(&out, &facts);
+    write_daemon_metrics(&out, &facts);
     if (facts.engine) {
-        put_engine(&out, facts.engine);
+        write_engine_metrics(&out, facts.engine);
         flows_write_metrics(facts.flows, &out);
     }
     if (facts.executor_self && facts.executor->trouble) {
@@ -406,8 +410,8 @@ static void show_metrics(struct routes *routes, const struct http_request *reque
                          "1 while Slurm answers; 0: nothing starts.");
         prometheus_count(&out, NULL, facts.trouble ? 0 : 1);
     }
-    put_events(&out, routes);
-    put_http(&out, http_counts(facts.http));
+    write_events_metrics(&out, routes);
+    write_http_metrics(&out, http_counts(facts.http));
     prometheus_end(&out);
     reply->type = open ? PROMETHEUS_OPEN_TYPE : PROMETHEUS_TYPE;
 }
@@ -417,9 +421,9 @@ static void show_metrics(struct routes *routes, const struct http_request *reque
 static void put_caller(struct routes *routes, const struct http_request *request,
                        struct buf *body)
 {
-    struct caller caller = caller_of(request);
-    struct daemon_facts facts;
-    daemon_look(routes->daemon, &facts);
+    struct caller caller = routes_caller(request);
+    struct daemon_view facts;
+    daemon_view_of(routes->daemon, &facts);
     struct user user = users_find(facts.users, request->uid);
     json_write_open(body, "me", '{');
     if (user.named)
@@ -476,21 +480,21 @@ static void show_snapshot(struct routes *routes, const struct http_request *requ
                           uint64_t id, struct http_reply *reply)
 {
     (void)id;
-    struct daemon_facts facts;
+    struct daemon_view facts;
     struct buf *body = &reply->body;
-    const struct state *state = living(routes, &facts, reply);
+    const struct state *state = routes_need_engine(routes, &facts, reply);
     int64_t since_ns = facts.now_ns - SPANS_S * NS_PER_S;
-    if (!state || !read_time(request, "since", &since_ns, reply))
+    if (!state || !routes_read_time(request, "since", &since_ns, reply))
         return;
     json_write_open(body, NULL, '{');
     json_write_count(body, "seq", (int64_t)store_seq(facts.store));
     json_write_time(body, "now", facts.now_ns);
     put_caller(routes, request, body);
-    write_server(routes, "server", body);
-    write_nodes(&facts, "nodes", body);
+    routes_write_server(routes, "server", body);
+    routes_write_nodes(&facts, "nodes", body);
     put_all_jobs(routes, request, body);
     put_spans(routes, body, since_ns);
-    write_ledger(routes, 0, 0, ENTRIES_MAX, body);
+    routes_write_ledger(routes, 0, 0, ENTRIES_MAX, body);
     json_write_close(body, '}');
     buf_text(body, "\n");
 }
@@ -500,7 +504,7 @@ static void show_trends(struct routes *routes, const struct http_request *reques
 {
     (void)id;
     int64_t since_ns = 0;
-    if (!read_time(request, "since", &since_ns, reply))
+    if (!routes_read_time(request, "since", &since_ns, reply))
         return;
     json_write_open(&reply->body, NULL, '{');
     trends_write(watch_trends(routes->watch), &reply->body, since_ns);

@@ -371,10 +371,10 @@ static void write_story(struct buf *body, const struct story *story, uint64_t id
 static void show_story(struct routes *routes, const struct http_request *request,
                        uint64_t id, struct http_reply *reply)
 {
-    struct daemon_facts facts;
+    struct daemon_view facts;
     struct job_record record;
-    struct caller caller = caller_of(request);
-    const struct state *state = living(routes, &facts, reply);
+    struct caller caller = routes_caller(request);
+    const struct state *state = routes_need_engine(routes, &facts, reply);
     struct db_query *query =
         state ? job_query_find(routes, &facts, &caller, id, &record, reply) : NULL;
     if (!query)

@@ -236,8 +236,8 @@ static int change_one(struct submission *submission, const struct caller *caller
 
 static struct submission *submission_of(struct routes *routes)
 {
-    struct daemon_facts facts;
-    daemon_look(routes->daemon, &facts);
+    struct daemon_view facts;
+    daemon_view_of(routes->daemon, &facts);
     return facts.submission;
 }
 
@@ -334,13 +334,13 @@ static void submit_jobs(struct routes *routes, const struct http_request *reques
     (void)id;
     struct submission_batch batch;
     struct error err = { "" }, rejected = { "" };
-    struct caller caller = caller_of(request);
+    struct caller caller = routes_caller(request);
     int r = read_batch(&batch, request, &err);
     if (r == 0)
         r = submit_batch(submission_of(routes), &caller, batch.requests, batch.texts,
                          batch.count, batch.ids, &rejected, &err);
     if (r < 0) {
-        reply_failure(reply, r, &err);
+        routes_fail(reply, r, &err);
         return;
     }
     for (uint32_t i = 0; i < batch.count; i++)
@@ -368,11 +368,11 @@ static void submit_jobs(struct routes *routes, const struct http_request *reques
 /* Of a job that has ended: say so, rather than that it is unknown. */
 static int say_ended(struct routes *routes, uint64_t id, int code, struct error *err)
 {
-    struct daemon_facts facts;
+    struct daemon_view facts;
     struct job_record record;
     if (code != -ENOENT)
         return code;
-    daemon_look(routes->daemon, &facts);
+    daemon_view_of(routes->daemon, &facts);
     struct db_query *query = job_query_one(store_reader(facts.store), id);
     if (job_query_next(query, &record))
         code = error_set(err, -EALREADY, "job %" PRIu64 " has ended: %s", id,
@@ -384,9 +384,9 @@ static int say_ended(struct routes *routes, uint64_t id, int code, struct error 
 static void finish_cancel(void *context, uint64_t id, struct http_reply *reply)
 {
     struct routes *routes = context;
-    struct daemon_facts facts;
+    struct daemon_view facts;
     struct job_record record;
-    daemon_look(routes->daemon, &facts);
+    daemon_view_of(routes->daemon, &facts);
     struct db_query *query = job_query_one(store_reader(facts.store), id);
     json_write_open(&reply->body, NULL, '{');
     json_write_count(&reply->body, "id", (int64_t)id);
@@ -400,11 +400,11 @@ static void cancel_job(struct routes *routes, const struct http_request *request
                        uint64_t id, struct http_reply *reply)
 {
     struct error err = { "" };
-    struct caller caller = caller_of(request);
+    struct caller caller = routes_caller(request);
     int r = cancel_one(submission_of(routes), &caller, id, &err);
     if (r < 0) {
         r = say_ended(routes, id, r, &err);
-        reply_failure(reply, r, &err);
+        routes_fail(reply, r, &err);
         return;
     }
     reply->after_commit = true;
@@ -489,7 +489,7 @@ static void change_job(struct routes *routes, const struct http_request *request
 {
     struct job_patch patch;
     struct error err = { "" };
-    struct caller caller = caller_of(request);
+    struct caller caller = routes_caller(request);
     int r = read_patch(&patch, request, &err);
     if (r == 0 && patch.says_hold)
         r = hold_one(submission_of(routes), &caller, id, patch.hold, &err);
@@ -497,7 +497,7 @@ static void change_job(struct routes *routes, const struct http_request *request
         r = change_one(submission_of(routes), &caller, id, &patch.change, &err);
     if (r < 0) {
         r = say_ended(routes, id, r, &err);
-        reply_failure(reply, r, &err);
+        routes_fail(reply, r, &err);
         return;
     }
     reply->after_commit = true;

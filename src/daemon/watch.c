@@ -66,7 +66,7 @@ static double weight_of(const struct cluster *cluster, uint64_t key)
 
 struct look {
     struct watch *watch;
-    struct daemon_facts facts;
+    struct daemon_view facts;
     struct trend_sample *sample;
     double wanted[TREND_GROUPS];
 };
@@ -132,7 +132,7 @@ static void on_timer(uv_timer_t *timer)
 {
     struct watch *watch = timer->data;
     struct look look = { .watch = watch };
-    daemon_look(watch->daemon, &look.facts);
+    daemon_view_of(watch->daemon, &look.facts);
     if (!look.facts.engine)
         return;
     const struct state *state = &look.facts.engine->state;
@@ -191,8 +191,8 @@ static void replay_events(struct occupancy *occupancy, struct db *db)
 void watch_open(struct watch **ret_watch, struct daemon *daemon, struct uv_loop_s *loop)
 {
     struct watch *watch = memory_checked(calloc(1, sizeof *watch));
-    struct daemon_facts facts;
-    daemon_look(daemon, &facts);
+    struct daemon_view facts;
+    daemon_view_of(daemon, &facts);
     watch->daemon = daemon;
     occupancy_init(&watch->occupancy, SPANS_KEPT);
     replay_events(&watch->occupancy, store_reader(facts.store));

@@ -83,15 +83,15 @@ static void explain_held(struct why *why, const struct why_scene *scene, job_id 
 /* --- room ------------------------------------------------------------------------------- */
 
 /* Accelerators of one type that a job may use, by what has become of them. */
-struct tally {
+struct type_use {
     uint32_t total, down, foreign, held, promised, free;
     uint32_t free_index_most; /* on one node */
-    uint64_t holders[NAMED_MAX], heirs[NAMED_MAX];
-    uint32_t holder_count, heir_count;
+    uint64_t holders[NAMED_MAX], beneficiaries[NAMED_MAX];
+    uint32_t holder_count, beneficiary_count;
 };
 
 /* The lowest numbers, in order. */
-static void name(uint64_t *named, uint32_t *count, uint64_t id)
+static void add_lowest(uint64_t *named, uint32_t *count, uint64_t id)
 {
     uint32_t at = *count < NAMED_MAX ? *count : NAMED_MAX;
     ++*count;
@@ -116,21 +116,21 @@ static uint32_t row_gpus(const struct state *state, const struct seat_row *row,
 }
 
 static void count_type(const struct state *state, uint32_t type,
-                       const struct node_set *set, struct tally *tally)
+                       const struct node_set *set, struct type_use *use)
 {
     const struct cluster *cluster = state->view.cluster;
-    *tally = (struct tally){ 0 };
+    *use = (struct type_use){ 0 };
     for (node_id n = 0; n < cluster->node_count; n++) {
         const struct node *node = &cluster->nodes[n];
         if (node->type != type || !node_set_has(set, n))
             continue;
         uint32_t free = state->node_down[n] ? 0 : bits_count(state->free.rooms[n].gpus);
-        tally->total += node->gpu_count;
-        tally->down += state->node_down[n] ? node->gpu_count : 0;
-        tally->free += free;
-        tally->free_index_most =
-            free > tally->free_index_most ? free : tally->free_index_most;
-        tally->foreign += bits_count(state->foreign[n]);
+        use->total += node->gpu_count;
+        use->down += state->node_down[n] ? node->gpu_count : 0;
+        use->free += free;
+        use->free_index_most =
+            free > use->free_index_most ? free : use->free_index_most;
+        use->foreign += bits_count(state->foreign[n]);
     }
     for (job_id id = 0; id < state->job_count; id++) {
         const struct job *job = &state->jobs[id];
@@ -139,11 +139,11 @@ static void count_type(const struct state *state, uint32_t type,
         uint32_t held = row_gpus(state, &job->seats, type, set);
         uint32_t promised = row_gpus(state, &job->next, type, set);
         if (held > 0)
-            name(tally->holders, &tally->holder_count, job->id);
+            add_lowest(use->holders, &use->holder_count, job->id);
         if (promised > 0)
-            name(tally->heirs, &tally->heir_count, job->id);
-        tally->held += held;
-        tally->promised += promised;
+            add_lowest(use->beneficiaries, &use->beneficiary_count, job->id);
+        use->held += held;
+        use->promised += promised;
     }
 }
 
@@ -163,27 +163,28 @@ static void explain_type(struct reasons *reasons, const struct state *state,
                          const struct job *job, uint32_t type)
 {
     const char *type_name = state->view.cluster->types[type].name;
-    struct tally tally;
+    struct type_use use;
     struct buf text;
-    count_type(state, type, job->set, &tally);
+    count_type(state, type, job->set, &use);
     buf_init(&text, WORDS_MAX);
     buf_print(&text, "it needs %u %s, and %u of %u%s are free", job->gpus, type_name,
-              tally.free, tally.total, job->set ? " there" : "");
-    print_ids(&text, "held by", tally.held, tally.holders, tally.holder_count);
-    print_ids(&text, "promised to", tally.promised, tally.heirs, tally.heir_count);
+              use.free, use.total, job->set ? " there" : "");
+    print_ids(&text, "held by", use.held, use.holders, use.holder_count);
+    print_ids(&text, "promised to", use.promised, use.beneficiaries,
+              use.beneficiary_count);
     reasons_add(reasons, "resources", "%s", text.bytes);
     buf_release(&text);
-    if (tally.foreign > 0)
+    if (use.foreign > 0)
         reasons_add(reasons, "foreign",
                     "%u %s are in use by processes that Berth did not start",
-                    tally.foreign, type_name);
-    if (tally.down > 0)
-        reasons_add(reasons, "node_down", "%u %s are on nodes that are down",
-                    tally.down, type_name);
-    if (tally.free >= job->gpus)
+                    use.foreign, type_name);
+    if (use.down > 0)
+        reasons_add(reasons, "node_down", "%u %s are on nodes that are down", use.down,
+                    type_name);
+    if (use.free >= job->gpus)
         reasons_add(reasons, "resources",
                     "%u %s are free, but at most %u on one node, and it %s be spread",
-                    tally.free, type_name, tally.free_index_most,
+                    use.free, type_name, use.free_index_most,
                     job->spread ? "cannot otherwise" : "must not");
 }
 
