@@ -284,7 +284,7 @@ static int unknown_key(const struct yaml_file *file, const char *path, const cha
         names[i] = fields[i].name;
     char hint[128];
     return yaml_wrong(file, path, err, "%.40s: there is no such key%s", key,
-                      suggest(hint, sizeof hint, key, names));
+                      suggest_names(hint, sizeof hint, key, names));
 }
 
 int yaml_set(const struct yaml_file *file, const char *path, const struct json *object,
