@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
@@ -13,8 +14,8 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "host/leftovers.h"
-#include "host/nvml.h"
 #include "model/cluster.h"
 
 #define KFD "/sys/class/kfd/kfd"
@@ -63,6 +64,150 @@ void gpus_type_word(const char *name, char *word, unsigned size)
     word[used] = '\0';
     if (used == 0)
         snprintf(word, size, "gpu");
+}
+
+/* --- NVIDIA's management library ----------------------------------------------------- */
+
+/*
+ * Loaded at run time, if installed; the few types needed are declared here as its manual
+ * gives them.  Names with a version at the end are those of every driver since 2014; the
+ * list of processes has had three layouts, of which two matter.
+ */
+#define NVML_PROCESSES_MAX 256
+
+struct nvml_device;
+
+struct nvml_process {
+    unsigned pid;
+    unsigned long long bytes;
+    unsigned instance, compute_instance; /* since version 2 */
+};
+
+struct nvml_process_v1 {
+    unsigned pid;
+    unsigned long long bytes;
+};
+
+struct nvml_utilization {
+    unsigned gpu, memory; /* percent */
+};
+
+struct nvml {
+    void *library;
+    int (*init)(void);
+    int (*shutdown)(void);
+    int (*count)(unsigned *count);
+    int (*by_index)(unsigned index, struct nvml_device **ret);
+    int (*name)(struct nvml_device *device, char *text, unsigned size);
+    int (*uuid)(struct nvml_device *device, char *text, unsigned size);
+    int (*busy)(struct nvml_device *device, struct nvml_utilization *ret);
+    int (*processes)(struct nvml_device *device, unsigned *count,
+                     struct nvml_process *list);
+    int (*processes_v1)(struct nvml_device *device, unsigned *count,
+                        struct nvml_process_v1 *list);
+};
+
+/* In C an object pointer becomes a function pointer only through memory. */
+static void *look_up(void *library, const char *name)
+{
+    return dlsym(library, name);
+}
+
+#define FIND(nvml, field, name) \
+    (*(void **)(void *)&(nvml)->field = look_up((nvml)->library, name))
+
+static bool find_functions(struct nvml *nvml)
+{
+    FIND(nvml, init, "nvmlInit_v2");
+    FIND(nvml, shutdown, "nvmlShutdown");
+    FIND(nvml, count, "nvmlDeviceGetCount_v2");
+    FIND(nvml, by_index, "nvmlDeviceGetHandleByIndex_v2");
+    FIND(nvml, name, "nvmlDeviceGetName");
+    FIND(nvml, uuid, "nvmlDeviceGetUUID");
+    FIND(nvml, busy, "nvmlDeviceGetUtilizationRates");
+    if (!FIND(nvml, processes, "nvmlDeviceGetComputeRunningProcesses_v3"))
+        FIND(nvml, processes, "nvmlDeviceGetComputeRunningProcesses_v2");
+    FIND(nvml, processes_v1, "nvmlDeviceGetComputeRunningProcesses");
+    return nvml->init && nvml->shutdown && nvml->count && nvml->by_index &&
+           nvml->name && nvml->uuid;
+}
+
+/* NULL: not installed, or it finds no driver.  'path' NULL: the usual name. */
+static struct nvml *nvml_open(const char *path)
+{
+    struct nvml *nvml = memory_checked(calloc(1, sizeof *nvml));
+    nvml->library = dlopen(path ? path : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (nvml->library && find_functions(nvml) && nvml->init() == 0)
+        return nvml;
+    if (nvml->library)
+        dlclose(nvml->library);
+    free(nvml);
+    return NULL;
+}
+
+static void nvml_close(struct nvml *nvml)
+{
+    if (!nvml)
+        return;
+    nvml->shutdown();
+    dlclose(nvml->library);
+    free(nvml);
+}
+
+static uint32_t nvml_count(const struct nvml *nvml)
+{
+    unsigned count = 0;
+    return nvml->count(&count) == 0 ? count : 0;
+}
+
+/* Its name and a permanent id; false: it does not answer. */
+static bool nvml_describe(const struct nvml *nvml, uint32_t index, char name[96],
+                          char uuid[96])
+{
+    struct nvml_device *device;
+    if (nvml->by_index(index, &device) != 0 || nvml->name(device, name, 96) != 0)
+        return false;
+    name[95] = '\0';
+    if (nvml->uuid(device, uuid, 96) != 0)
+        uuid[0] = '\0';
+    uuid[95] = '\0';
+    return true;
+}
+
+/* Percent of the last moment in which it computed; -1: unknown. */
+static int nvml_busy(const struct nvml *nvml, uint32_t index)
+{
+    struct nvml_device *device;
+    struct nvml_utilization use;
+    if (!nvml->busy || nvml->by_index(index, &device) != 0 ||
+        nvml->busy(device, &use) != 0 || use.gpu > 100)
+        return -1;
+    return (int)use.gpu;
+}
+
+/* Processes that compute on it; returns how many. */
+static uint32_t nvml_processes(const struct nvml *nvml, uint32_t index,
+                               int pids[NVML_PROCESSES_MAX])
+{
+    struct nvml_device *device;
+    unsigned count = NVML_PROCESSES_MAX;
+    if (nvml->by_index(index, &device) != 0)
+        return 0;
+    if (nvml->processes) {
+        struct nvml_process list[NVML_PROCESSES_MAX];
+        if (nvml->processes(device, &count, list) != 0 || count > NVML_PROCESSES_MAX)
+            return 0;
+        for (unsigned i = 0; i < count; i++)
+            pids[i] = (int)list[i].pid;
+        return count;
+    }
+    struct nvml_process_v1 list[NVML_PROCESSES_MAX];
+    if (!nvml->processes_v1 || nvml->processes_v1(device, &count, list) != 0 ||
+        count > NVML_PROCESSES_MAX)
+        return 0;
+    for (unsigned i = 0; i < count; i++)
+        pids[i] = (int)list[i].pid;
+    return count;
 }
 
 /* --- discovery -------------------------------------------------------------------- */

@@ -197,6 +197,253 @@ void cost_model_observe(struct cost_model *model, const struct view *view,
     }
 }
 
+/* --- the queue, simulated --------------------------------------------------------- */
+
+/*
+ * How the queue would develop without further preemptions, by list scheduling: running
+ * jobs run to their ends, and whenever GPUs become free, the first waiting job that fits
+ * starts.  GPUs are counted node by node, so a gang waits here, as on the cluster, for
+ * one node that holds all of it; CPU and memory are ignored.  After a given number of
+ * ends the simulation stops; jobs that have not started by then are counted as if they
+ * ran one after the other on the whole cluster.
+ *
+ * The sizes below bound the work, however large the cluster and the queue.
+ */
+#define LOOKAHEAD_NODES_MAX 128
+#define LOOKAHEAD_ENDS_MAX 512
+#define LOOKAHEAD_QUEUE_MAX 256
+#define LOOKAHEAD_PIECES_MAX 16 /* of one gang */
+
+struct lookahead_node {
+    uint32_t type;
+    uint32_t free;
+    uint32_t node; /* its number in the cluster */
+};
+
+/* GPUs that become free at a time; 0: a job begins to wait then. */
+struct lookahead_end {
+    double at_s;
+    uint32_t node;
+    uint32_t gpus;
+};
+
+/* A waiting job: 'pieces' parts of 'each' GPUs, each part on one node. */
+struct lookahead_job {
+    double key; /* smallest first */
+    double run_s;
+    double from_s; /* it cannot start earlier */
+    uint32_t each, pieces;
+    uint32_t types;             /* one bit per type */
+    bool watched;               /* record in watched_s when it starts */
+    const struct node_set *set; /* nodes it may use; NULL: any */
+};
+
+struct lookahead {
+    struct lookahead_node nodes[LOOKAHEAD_NODES_MAX];
+    struct lookahead_end ends[LOOKAHEAD_ENDS_MAX];   /* a heap, earliest first */
+    struct lookahead_job queue[LOOKAHEAD_QUEUE_MAX]; /* by key */
+    uint32_t node_count, end_count, queue_count;
+    uint32_t gpu_count; /* of the cluster */
+    double now_s;
+    double watched_s; /* start of the watched job */
+};
+
+#define NODE_NOWHERE UINT32_MAX
+
+/* Empty the simulation. */
+static void lookahead_clear(struct lookahead *ahead, uint32_t gpu_count)
+{
+    ahead->node_count = ahead->end_count = ahead->queue_count = 0;
+    ahead->gpu_count = gpu_count ? gpu_count : 1;
+    ahead->now_s = ahead->watched_s = 0;
+}
+
+/* Copies only the elements in use. */
+static void lookahead_copy(struct lookahead *ahead, const struct lookahead *from)
+{
+    lookahead_clear(ahead, from->gpu_count);
+    ahead->node_count = from->node_count;
+    ahead->end_count = from->end_count;
+    ahead->queue_count = from->queue_count;
+    ahead->now_s = from->now_s;
+    memcpy(ahead->nodes, from->nodes, from->node_count * sizeof *from->nodes);
+    memcpy(ahead->ends, from->ends, from->end_count * sizeof *from->ends);
+    memcpy(ahead->queue, from->queue, from->queue_count * sizeof *from->queue);
+}
+
+/* What exceeds the maximum is ignored. */
+static void lookahead_add_end(struct lookahead *ahead, struct lookahead_end end)
+{
+    if (ahead->end_count == LOOKAHEAD_ENDS_MAX)
+        return;
+    uint32_t at = ahead->end_count++;
+    for (; at > 0 && ahead->ends[(at - 1) / 2].at_s > end.at_s; at = (at - 1) / 2)
+        ahead->ends[at] = ahead->ends[(at - 1) / 2];
+    ahead->ends[at] = end;
+}
+
+static struct lookahead_end pop_first_end(struct lookahead *ahead)
+{
+    struct lookahead_end first = ahead->ends[0];
+    struct lookahead_end last = ahead->ends[--ahead->end_count];
+    uint32_t at = 0;
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child >= ahead->end_count)
+            break;
+        if (child + 1 < ahead->end_count &&
+            ahead->ends[child + 1].at_s < ahead->ends[child].at_s)
+            child++;
+        if (ahead->ends[child].at_s >= last.at_s)
+            break;
+        ahead->ends[at] = ahead->ends[child];
+        at = child;
+    }
+    ahead->ends[at] = last;
+    return first;
+}
+
+static void lookahead_add_job(struct lookahead *ahead, struct lookahead_job job)
+{
+    if (ahead->queue_count == LOOKAHEAD_QUEUE_MAX)
+        return;
+    uint32_t at = ahead->queue_count++;
+    for (; at > 0 && ahead->queue[at - 1].key > job.key; at--)
+        ahead->queue[at] = ahead->queue[at - 1];
+    ahead->queue[at] = job;
+}
+
+static uint32_t find_tightest_node(const struct lookahead *ahead,
+                                   const struct lookahead_job *job)
+{
+    uint32_t best = NODE_NOWHERE;
+    for (uint32_t n = 0; n < ahead->node_count; n++) {
+        const struct lookahead_node *node = &ahead->nodes[n];
+        if (node->free >= job->each && (job->types >> node->type & 1) &&
+            node_set_has(job->set, node->node) &&
+            (best == NODE_NOWHERE || node->free < ahead->nodes[best].free))
+            best = n;
+    }
+    return best;
+}
+
+/* Start the whole job now, if it fits. */
+static bool lookahead_start(struct lookahead *ahead, const struct lookahead_job *job)
+{
+    uint32_t at[LOOKAHEAD_PIECES_MAX];
+    uint32_t placed = 0;
+    for (; placed < job->pieces; placed++) {
+        at[placed] = find_tightest_node(ahead, job);
+        if (at[placed] == NODE_NOWHERE)
+            break;
+        ahead->nodes[at[placed]].free -= job->each;
+    }
+    bool whole = placed == job->pieces;
+    for (uint32_t p = 0; p < placed; p++)
+        if (whole)
+            lookahead_add_end(ahead, (struct lookahead_end){ ahead->now_s + job->run_s,
+                                                             at[p], job->each });
+        else
+            ahead->nodes[at[p]].free += job->each;
+    return whole;
+}
+
+static uint32_t most_free_gpus(const struct lookahead *ahead)
+{
+    uint32_t most = 0;
+    for (uint32_t n = 0; n < ahead->node_count; n++)
+        most = ahead->nodes[n].free > most ? ahead->nodes[n].free : most;
+    return most;
+}
+
+/* The job needs at least as much as one that did not fit, on no other nodes. */
+static bool cannot_start_either(const struct lookahead_job *job,
+                                const struct lookahead_job *failed)
+{
+    return failed->each > 0 && job->each >= failed->each &&
+           job->pieces >= failed->pieces && (job->types & ~failed->types) == 0 &&
+           (!failed->set || job->set == failed->set);
+}
+
+/* Start the waiting jobs that fit, in order.  No node has more than 'most' GPUs free. */
+static double start_waiting_jobs(struct lookahead *ahead, uint32_t most)
+{
+    struct lookahead_job failed[2] = {
+        0
+    }; /* the last job of one piece, and of several */
+    uint32_t kept = 0;
+    double sum_s = 0;
+    if (most == 0)
+        return 0;
+    for (uint32_t i = 0; i < ahead->queue_count; i++) {
+        const struct lookahead_job job = ahead->queue[i];
+        bool looks_good = job.each <= most && job.from_s <= ahead->now_s &&
+                          !cannot_start_either(&job, &failed[0]) &&
+                          !cannot_start_either(&job, &failed[1]);
+        if (looks_good && lookahead_start(ahead, &job)) {
+            sum_s += ahead->now_s + job.run_s;
+            if (job.watched)
+                ahead->watched_s = ahead->now_s;
+            continue;
+        }
+        if (looks_good)
+            failed[job.pieces > 1] = job;
+        ahead->queue[kept++] = job;
+    }
+    ahead->queue_count = kept;
+    return sum_s;
+}
+
+/*
+ * Go to the next time at which GPUs become free, and start jobs.  Jobs that did not fit
+ * before can fit only where GPUs have become free; after an end without GPUs, which
+ * stands for a job that begins to wait, any free node is considered.
+ */
+static double advance_to_next_end(struct lookahead *ahead)
+{
+    uint32_t most = 0;
+    ahead->now_s = fmax(ahead->now_s, ahead->ends[0].at_s);
+    while (ahead->end_count > 0 && ahead->ends[0].at_s <= ahead->now_s) {
+        struct lookahead_end end = pop_first_end(ahead);
+        uint32_t free = ahead->nodes[end.node].free += end.gpus;
+        if (end.gpus == 0)
+            free = most_free_gpus(ahead);
+        most = free > most ? free : most;
+    }
+    return start_waiting_jobs(ahead, most);
+}
+
+/* Jobs beyond the horizon: one after the other, each on all GPUs. */
+static double sum_beyond_horizon(struct lookahead *ahead)
+{
+    double work_s = 0;
+    double sum_s = 0;
+    for (uint32_t i = 0; i < ahead->end_count; i++)
+        work_s += (ahead->ends[i].at_s - ahead->now_s) * ahead->ends[i].gpus;
+    for (uint32_t i = 0; i < ahead->queue_count; i++) {
+        const struct lookahead_job *job = &ahead->queue[i];
+        double start_s = ahead->now_s + work_s / ahead->gpu_count;
+        sum_s += start_s + job->run_s;
+        if (job->watched)
+            ahead->watched_s = start_s;
+        work_s += job->run_s * job->each * job->pieces;
+    }
+    return sum_s;
+}
+
+/*
+ * Simulate at most 'depth' times at which GPUs become free, then estimate the rest.
+ * Returns the sum of the completion times, counted from 0, of all jobs of the queue.
+ */
+static double lookahead_run(struct lookahead *ahead, uint32_t depth)
+{
+    double sum_s = start_waiting_jobs(ahead, most_free_gpus(ahead));
+    for (uint32_t i = 0; i < depth && ahead->end_count > 0 && ahead->queue_count > 0;
+         i++)
+        sum_s += advance_to_next_end(ahead);
+    return sum_s + sum_beyond_horizon(ahead);
+}
+
 /* --- what is simulated ------------------------------------------------------------ */
 
 /* Its number in the simulation; UINT32_MAX: the simulation is full. */

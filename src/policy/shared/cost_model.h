@@ -2,7 +2,7 @@
  * cost_model.h - does preempting these jobs for that one pay?
  *
  * A swap is one such exchange: the victims are preempted, and the beneficiary gets
- * their GPUs.  The queue is simulated twice (lookahead.h), once with all jobs left in
+ * their GPUs.  The queue is simulated twice, once with all jobs left in
  * place and once with the swap made, and the sums of completion times are compared:
  *
  *     gain = sum(keep) - sum(swap) + stretch x wait      sums over the simulated jobs
@@ -30,10 +30,10 @@
 #include "base/tree.h"
 #include "model/plan.h"
 #include "model/view.h"
-#include "policy/shared/lookahead.h"
 
 struct arena;
 struct event;
+struct lookahead;
 
 #define COST_MODEL_KINDS_MAX 256
 
