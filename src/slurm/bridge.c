@@ -183,17 +183,10 @@ static void poll_diff_init(struct poll_diff *diff, struct slurm_bridge *bridge)
 static bool is_our_partition(const struct poll_diff *diff, const char *partitions)
 {
     const struct bridge_setup *setup = diff->bridge->setup;
-    if (setup->partition_count == 0)
-        return true;
-    for (const char *at = partitions; at && *at;) {
-        size_t length = strcspn(at, ",");
-        for (uint32_t i = 0; i < setup->partition_count; i++)
-            if (strlen(setup->partitions[i]) == length &&
-                memcmp(setup->partitions[i], at, length) == 0)
-                return true;
-        at += length + (at[length] == ',');
-    }
-    return false;
+    for (uint32_t i = 0; i < setup->partition_count; i++)
+        if (site_check_has_word(partitions, setup->partitions[i]))
+            return true;
+    return setup->partition_count == 0;
 }
 
 static struct seen_record *find_or_add_record(struct poll_diff *diff, uint64_t key,

@@ -291,24 +291,6 @@ struct job_status {
     bool bad_constraints;
 };
 
-static bool same_nodes(const char *nodes, const struct bridge_request *request,
-                       struct arena *scratch)
-{
-    struct hostlist has, wants;
-    if (!nodes || !request->nodes || hostlist_expand(nodes, scratch, &has, NULL) < 0 ||
-        hostlist_expand(request->nodes, scratch, &wants, NULL) < 0 ||
-        has.count != wants.count)
-        return false;
-    for (uint32_t i = 0; i < has.count; i++) {
-        uint32_t k = 0;
-        while (k < wants.count && strcmp(has.names[i], wants.names[k]) != 0)
-            k++;
-        if (k == wants.count)
-            return false;
-    }
-    return true;
-}
-
 static void store_status(void *self, const struct slurm_job *job)
 {
     struct job_status *status = self;
@@ -322,7 +304,8 @@ static void store_status(void *self, const struct slurm_job *job)
     status->cancelled = strcmp(job->state, "CANCELLED") == 0;
     status->completing = job->completing;
     status->runs_there =
-        status->running && same_nodes(job->nodes, status->request, status->scratch);
+        status->running &&
+        hostlist_same(job->nodes, status->request->nodes, status->scratch);
     status->bad_constraints = job->reason && strcmp(job->reason, "BadConstraints") == 0;
 }
 

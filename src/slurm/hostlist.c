@@ -158,3 +158,19 @@ int hostlist_expand(const char *text, struct arena *arena, struct hostlist *ret_
         return error_set(err, r, "'%.80s' is no list of nodes", text);
     return 0;
 }
+
+bool hostlist_same(const char *a, const char *b, struct arena *scratch)
+{
+    struct hostlist x, y;
+    if (!a || !b || hostlist_expand(a, scratch, &x, NULL) < 0 ||
+        hostlist_expand(b, scratch, &y, NULL) < 0 || x.count != y.count)
+        return false;
+    for (uint32_t i = 0; i < x.count; i++) {
+        uint32_t k = 0;
+        while (k < y.count && strcmp(x.names[i], y.names[k]) != 0)
+            k++;
+        if (k == y.count)
+            return false;
+    }
+    return true;
+}

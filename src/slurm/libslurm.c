@@ -111,21 +111,24 @@ static void set_error(struct verb_result *result, int code)
     verb_result_fail(result, code, is_transient(code), "%s", slurm_strerror(code));
 }
 
-/* Update a job; the last error of all tasks of an array is returned. */
+/* The last error of all tasks of an array, or 'code'; frees the answers. */
+static int last_error(job_array_resp_msg_t *answers, int code)
+{
+    if (!answers)
+        return code;
+    for (uint32_t i = 0; i < answers->job_array_count; i++)
+        if (answers->error_code[i] != 0)
+            code = (int)answers->error_code[i];
+    slurm_free_job_array_resp(answers);
+    return code;
+}
+
 static int update_job(job_desc_msg_t *desc, const struct bridge_request *request)
 {
     job_array_resp_msg_t *answers = NULL;
-    int code = 0;
     desc->job_id_str = (char *)(uintptr_t)request->job;
-    if (slurm_update_job2(desc, &answers) != 0)
-        code = errno;
-    if (answers) {
-        for (uint32_t i = 0; i < answers->job_array_count; i++)
-            if (answers->error_code[i] != 0)
-                code = (int)answers->error_code[i];
-        slurm_free_job_array_resp(answers);
-    }
-    return code;
+    int code = slurm_update_job2(desc, &answers) != 0 ? errno : 0;
+    return last_error(answers, code);
 }
 
 /* Query a job; NULL: it is not known.  The caller frees the message. */
@@ -144,24 +147,6 @@ static const slurm_job_info_t *query_job(const struct bridge_request *request,
             return job;
     }
     return NULL;
-}
-
-static bool has_same_nodes(const char *nodes, const struct bridge_request *request,
-                           struct arena *scratch)
-{
-    struct hostlist has, wants;
-    if (!nodes || hostlist_expand(nodes, scratch, &has, NULL) < 0 ||
-        hostlist_expand(request->nodes, scratch, &wants, NULL) < 0 ||
-        has.count != wants.count)
-        return false;
-    for (uint32_t i = 0; i < has.count; i++) {
-        uint32_t k = 0;
-        while (k < wants.count && strcmp(has.names[i], wants.names[k]) != 0)
-            k++;
-        if (k == wants.count)
-            return false;
-    }
-    return true;
 }
 
 /* Whether a job is completing: an update would make it wait for the requeue delay again. */
@@ -187,7 +172,7 @@ static bool runs_on_nodes(const struct bridge_request *request, struct arena *sc
     job_info_msg_t *message;
     const slurm_job_info_t *job = query_job(request, &message);
     bool there = job && (job->job_state & JOB_STATE_BASE) == JOB_RUNNING &&
-                 has_same_nodes(job->nodes, request, scratch);
+                 hostlist_same(job->nodes, request->nodes, scratch);
     if (message)
         slurm_free_job_info_msg(message);
     return there;
@@ -271,16 +256,9 @@ static void set_comment(const struct bridge_request *request,
 static int requeue_with(const struct bridge_request *request, uint32_t flags)
 {
     job_array_resp_msg_t *answers = NULL;
-    int code = 0;
-    if (slurm_requeue2((char *)(uintptr_t)request->job, flags, &answers) != 0)
-        code = errno;
-    if (answers) {
-        for (uint32_t i = 0; i < answers->job_array_count; i++)
-            if (answers->error_code[i] != 0)
-                code = (int)answers->error_code[i];
-        slurm_free_job_array_resp(answers);
-    }
-    return code;
+    char *job = (char *)(uintptr_t)request->job;
+    int code = slurm_requeue2(job, flags, &answers) != 0 ? errno : 0;
+    return last_error(answers, code);
 }
 
 /* JOB_RUNNING: never requeue a job that has ended or was cancelled. */

@@ -19,7 +19,7 @@ struct site_survey {
     uint32_t nodes, jobs, unheld;
 };
 
-static bool has_word(const char *list, const char *name)
+bool site_check_has_word(const char *list, const char *name)
 {
     size_t length = strlen(name);
     for (const char *at = list; at && *at;) {
@@ -35,7 +35,7 @@ static bool is_our_partition(struct site_survey *survey, const char *partitions)
 {
     bool ours = survey->partition_count == 0;
     for (uint32_t i = 0; i < survey->partition_count && i < NAMES_MAX; i++)
-        if (has_word(partitions, survey->partitions[i]))
+        if (site_check_has_word(partitions, survey->partitions[i]))
             ours = survey->found[i] = true;
     return ours;
 }
@@ -83,17 +83,17 @@ static int print_settings(const struct slurm_site *site, FILE *file)
         wrong |= print_row(file, !site_check_library_is_newer(site),
                            "slurmctld knows our library",
                            "libslurm is newer than slurmctld; take --driver commands");
-    wrong |=
-        print_row(file, has_word(site->submit_plugins, "lua"), "jobs arrive held",
-                  "set JobSubmitPlugins=lua, and put job_submit.lua beside slurm.conf");
+    wrong |= print_row(
+        file, site_check_has_word(site->submit_plugins, "lua"), "jobs arrive held",
+        "set JobSubmitPlugins=lua, and put job_submit.lua beside slurm.conf");
     wrong |= print_row(file, strstr(site->priority_type, "multifactor") != NULL,
                        "a hold cannot be lifted by a change of nice",
                        "set PriorityType=priority/multifactor");
     wrong |= print_row(file, site->requeue, "jobs can be requeued", "set JobRequeue=1");
-    print_row(file, has_word(site->scheduler, "batch_sched_delay=0"),
+    print_row(file, site_check_has_word(site->scheduler, "batch_sched_delay=0"),
               "jobs start within a second",
               "set SchedulerParameters=batch_sched_delay=0 (now up to 3 s)");
-    print_row(file, !has_word(site->scheduler, "defer"),
+    print_row(file, !site_check_has_word(site->scheduler, "defer"),
               "the end of a job starts the next",
               "remove defer from SchedulerParameters");
     print_row(file, site->file_append, "output survives a restart",

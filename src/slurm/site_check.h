@@ -9,6 +9,9 @@ struct slurm_driver;
 
 struct slurm_site;
 
+/* Whether a list with commas, or NULL, has this word. */
+bool site_check_has_word(const char *list, const char *name);
+
 /* slurmctld accepts libraries of its own release and of some before it, no newer ones. */
 bool site_check_library_is_newer(const struct slurm_site *site);
 

@@ -60,6 +60,15 @@ static void malformed_lists_are_refused(void **state)
     }
 }
 
+static void lists_are_the_same_in_any_order(void **state)
+{
+    assert_true(hostlist_same("n[1-2]", "n2,n1", &arena));
+    assert_false(hostlist_same("n[1-2]", "n1,n3", &arena));
+    assert_false(hostlist_same("n[1-2]", "n1", &arena));
+    assert_false(hostlist_same("n[", "n[", &arena));
+    assert_false(hostlist_same(NULL, "n1", &arena));
+}
+
 static void a_list_of_too_many_nodes_is_refused(void **state)
 {
     struct hostlist list;
@@ -515,6 +524,7 @@ static void output_goes_where_sbatch_puts_it(void **state)
 }
 
 RUN_CASES(CASE(lists_of_nodes_are_expanded), CASE(malformed_lists_are_refused),
+          CASE(lists_are_the_same_in_any_order),
           CASE(a_list_of_too_many_nodes_is_refused),
           CASE(resources_are_read_in_every_spelling), CASE(several_types_are_noticed),
           CASE(gpus_of_a_job_are_summed_from_any_field),
