@@ -1,4 +1,4 @@
-/* json.c - JSON through jansson. */
+/* json.c - JSON documents through jansson. */
 #include "base/json.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static void check_built(int r)
 
 static json_t *number_value(double number)
 {
-    /* JSON has no infinity; what is not finite is left out by the callers. */
+    /* JSON has no infinity; callers leave out what is not finite. */
     return json_real(isfinite(number) ? number : 0.0);
 }
 

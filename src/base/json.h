@@ -1,4 +1,9 @@
-/* json.h - reading and writing JSON; the only file that knows the library. */
+/*
+ * json.h - JSON documents in memory: parsed, built, changed and printed; the only file that
+ * knows the library.
+ *
+ * Long or frequent output is written without a document, by json_write.h.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -20,17 +25,17 @@ void json_free(struct json *json);
 /* Whether JSON can hold this text: it is UTF-8. */
 bool json_can_say(const char *text);
 
-/* A copy of all of it. */
+/* A deep copy. */
 struct json *json_copy_of(const struct json *json);
 
-/* Put into an object, in this order; 'child' is owned by it from now on. */
+/* Set a member of an object, which owns 'child' from now on.  The order is kept. */
 void json_put(struct json *object, const char *key, struct json *child);
 void json_put_text(struct json *object, const char *key, const char *text);
 void json_put_number(struct json *object, const char *key, double number);
 void json_put_count(struct json *object, const char *key, int64_t count);
 void json_put_flag(struct json *object, const char *key, bool flag);
 
-/* Take out of an object, if it is there. */
+/* Remove a member of an object, if it exists. */
 void json_remove(struct json *object, const char *key);
 
 /* Append to an array. */
@@ -45,7 +50,7 @@ void json_print(const struct json *json, FILE *file, bool indented);
 /* Indented, with 15 digits: times since 1970 to the microsecond. */
 void json_print_fine(const struct json *json, FILE *file);
 
-/* One line with all digits: what is read back is equal. */
+/* One line with all digits, so that reading gives equal numbers. */
 void json_print_exact(const struct json *json, FILE *file);
 
 /* The same as a string; free() it. */
@@ -57,23 +62,23 @@ int json_parse(const char *text, size_t count, struct json **ret_json,
                struct error *err);
 
 /*
- * A piece of a larger file: the sentence is "FILE:LINE: …", where 'line' is the number
- * of the line on which 'text' begins.
+ * A part of a larger file: errors begin with "FILE:LINE: ", where 'line' is the number of
+ * the line on which 'text' begins.
  */
 int json_parse_piece(const char *text, size_t count, const char *file, uint64_t line,
                      struct json **ret_json, struct error *err);
 
-/* Where an object or array ends in text that comes bit by bit; zeroed at its start. */
+/* Finds the end of an object or array in text that arrives in parts; zero it first. */
 struct json_scan {
     uint32_t depth; /* braces and brackets open */
     bool in_text;
     bool escaped; /* the byte before was a backslash */
 };
 
-/* Go on with these bytes: how many belong to it if it ends among them, else 0. */
+/* Scan these bytes: the number of them up to its end, or 0 if it goes on. */
 size_t json_scan(struct json_scan *scan, const char *bytes, size_t count);
 
-/* Looking: NULL, or the fallback, where it is absent or of another type. */
+/* Reading: NULL, 0 or false if it is absent or of another type. */
 const struct json *json_get(const struct json *object, const char *key);
 const struct json *json_item(const struct json *array, size_t index);
 size_t json_count(const struct json *array); /* 0 unless an array */
@@ -81,11 +86,11 @@ const char *json_as_text(const struct json *json);
 bool json_as_number(const struct json *json, double *ret_number);
 bool json_as_count(const struct json *json, int64_t *ret_count); /* whole: 5, not 5.0 */
 bool json_as_flag(const struct json *json, bool *ret_flag);
-/* Of an object, by key; 0, "" or false where it is not so. */
+/* A member of an object; 0, "" or false if it is absent or of another type. */
 int64_t json_count_at(const struct json *object, const char *key);
 const char *json_text_at(const struct json *object, const char *key);
 bool json_flag_at(const struct json *object, const char *key);
-/* The same, with a fallback of the caller's. */
+/* The same, with a fallback given by the caller. */
 const char *json_text_or(const struct json *object, const char *key,
                          const char *fallback);
 double json_number_or(const struct json *object, const char *key, double fallback);
@@ -94,6 +99,6 @@ bool json_is_array(const struct json *json);
 bool json_is_null(const struct json *json);
 bool json_is_text(const struct json *json);
 
-/* Walk an object's members: start with NULL, ends with NULL. */
+/* Iterate over the members of an object: start with NULL, ends with NULL. */
 void *json_member(const struct json *object, void *last, const char **ret_key,
                   const struct json **ret_value);

@@ -21,7 +21,7 @@
 #include "daemon/job_query.h"
 #include "daemon/routes_internal.h"
 #include "daemon/users.h"
-#include "daemon/watch.h"
+#include "daemon/dashboard.h"
 #include "engine/engine.h"
 #include "http/stream.h"
 #include "http/tail.h"
@@ -229,8 +229,8 @@ static const struct route own_routes[] = {
 };
 
 static const struct route *const tables[] = {
-    submission_routes, query_routes, server_routes,   own_routes,
-    story_routes,      flow_routes,  progress_routes,
+    submission_routes,  query_routes, server_routes,   own_routes,
+    job_history_routes, flow_routes,  progress_routes,
 };
 
 #define TABLES (sizeof tables / sizeof tables[0])
@@ -501,7 +501,7 @@ static void publish_event(struct routes *routes, struct uncommitted_event *event
     stream_add(routes->stream, record->seq, event->owner,
                routes->uncommitted_lines.bytes + event->at, event->count);
     routes->kinds[record->event.kind]++;
-    watch_event(routes->watch, record);
+    dashboard_event(routes->dashboard, record);
     if (record->job && tails_count(routes->tails) > 0)
         tails_wake(routes->tails, record->job);
 }
@@ -601,7 +601,7 @@ int routes_new(struct routes **ret_routes, struct daemon *daemon,
                                   .context = routes };
     stream_open(&routes->stream, &setup);
     tails_open(&routes->tails, loop, has_ended, routes);
-    watch_open(&routes->watch, daemon, loop);
+    dashboard_open(&routes->dashboard, daemon, loop);
     store_observe(facts.store, on_event, routes);
     *ret_routes = routes;
     return open_http(routes, facts.setup, loop, err);
@@ -615,7 +615,7 @@ void routes_free(struct routes *routes)
         http_close(routes->http);
     stream_close(routes->stream);
     tails_close(routes->tails);
-    watch_close(routes->watch);
+    dashboard_close(routes->dashboard);
     buf_release(&routes->uncommitted_lines);
     free(routes->uncommitted);
     free(routes->uncommitted_seats);

@@ -16,7 +16,7 @@ struct stream;
 struct tails;
 struct uv_loop_s;
 struct state;
-struct watch;
+struct dashboard;
 
 /* An event that is written and not yet known to be on disk. */
 struct uncommitted_event {
@@ -33,7 +33,7 @@ struct routes {
     struct stream *stream;
     struct tails *tails;
     struct sessions sessions;
-    struct watch *watch;
+    struct dashboard *dashboard;
 
     struct uncommitted_event *uncommitted;
     uint32_t uncommitted_count, uncommitted_room;
@@ -57,7 +57,7 @@ struct route {
 
 /* The routes of each file, up to a row without a path. */
 extern const struct route submission_routes[], query_routes[], server_routes[],
-    story_routes[], flow_routes[], progress_routes[];
+    job_history_routes[], flow_routes[], progress_routes[];
 
 static inline struct caller routes_caller(const struct http_request *request)
 {

@@ -19,7 +19,7 @@
 #include "daemon/flows.h"
 #include "daemon/job_query.h"
 #include "metrics/occupancy.h"
-#include "daemon/watch.h"
+#include "daemon/dashboard.h"
 #include "daemon/trends.h"
 #include "daemon/users.h"
 #include "base/units.h"
@@ -451,7 +451,7 @@ static void put_span(struct buf *body, const struct occupancy_span *span)
 /* The newest SPANS_MAX of what is pending or was held after 'since_ns'. */
 static void put_spans(struct routes *routes, struct buf *body, int64_t since_ns)
 {
-    const struct occupancy *occupancy = watch_occupancy(routes->watch);
+    const struct occupancy *occupancy = dashboard_occupancy(routes->dashboard);
     uint32_t first = occupancy_first(occupancy), at = occupancy->count, shown = 0;
     for (; at > first && shown < SPANS_MAX; at--)
         shown += occupancy_is_current(occupancy_at(occupancy, at - 1), since_ns);
@@ -507,7 +507,7 @@ static void show_trends(struct routes *routes, const struct http_request *reques
     if (!routes_read_time(request, "since", &since_ns, reply))
         return;
     json_write_open(&reply->body, NULL, '{');
-    trends_write(watch_trends(routes->watch), &reply->body, since_ns);
+    trends_write(dashboard_trends(routes->dashboard), &reply->body, since_ns);
     json_write_close(&reply->body, '}');
     buf_text(&reply->body, "\n");
 }

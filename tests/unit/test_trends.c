@@ -19,23 +19,23 @@ static void shares_are_even_and_nobody_gets_more_than_he_wants(void **state)
     const double wanted[] = { 1, 10, 10, 0 }, even[] = { 1, 1, 1, 1 };
     const double twice[] = { 1, 2, 1, 1 };
     double due[4];
-    trends_share_out(wanted, even, 4, 9, due);
+    trends_fair_shares(wanted, even, 4, 9, due);
     assert_true(due[0] == 1 && due[1] == 4 && due[2] == 4 && due[3] == 0);
-    trends_share_out(wanted, twice, 4, 10, due);
+    trends_fair_shares(wanted, twice, 4, 10, due);
     assert_true(due[0] == 1 && due[1] == 6 && due[2] == 3);
-    trends_share_out(wanted, even, 4, 100, due);
+    trends_fair_shares(wanted, even, 4, 100, due);
     assert_true(due[0] == 1 && due[1] == 10 && due[2] == 10);
-    trends_share_out(wanted, even, 4, 0, due);
+    trends_fair_shares(wanted, even, 4, 0, due);
     assert_true(due[0] == 0 && due[1] == 0);
-    trends_share_out(wanted, even, 0, 9, due);
+    trends_fair_shares(wanted, even, 0, 9, due);
 }
 
 static void the_past_grows_coarser_and_stays_in_order(void **state)
 {
-    const uint32_t many = 20 * TREND_SAMPLES;
+    const uint32_t many = 20 * TRENDS_SAMPLES;
     for (uint32_t i = 1; i <= many; i++)
         trends_add(&trends, i)->held = i;
-    assert_true(trends.count <= TREND_SAMPLES);
+    assert_true(trends.count <= TRENDS_SAMPLES);
     assert_int_equal(trends.samples[trends.count - 1].held, many);
     assert_int_equal(trends.samples[trends.count - 2].held, many - 1);
     assert_true(trends.samples[0].held < many / 4);
@@ -49,14 +49,14 @@ static void too_many_share_the_last_place(void **state)
                                           "j", "k", "l", "m", "n", "o", "p", "q", "r" };
     bool is_new;
     for (uint32_t i = 0; i < 18; i++)
-        assert_int_equal(trends_reason(&trends, tokens[i]),
-                         i < TREND_REASONS ? i : TREND_REASONS - 1);
-    for (uint64_t key = 0; key < 3 * TREND_GROUPS; key++) {
-        uint32_t place = trends_group(&trends, key, &is_new);
-        assert_int_equal(place, key < TREND_GROUPS ? key : TREND_GROUPS - 1);
-        assert_int_equal(is_new, key < TREND_GROUPS);
+        assert_int_equal(trends_find_reason(&trends, tokens[i]),
+                         i < TRENDS_REASONS ? i : TRENDS_REASONS - 1);
+    for (uint64_t key = 0; key < 3 * TRENDS_GROUPS; key++) {
+        uint32_t place = trends_find_group(&trends, key, &is_new);
+        assert_int_equal(place, key < TRENDS_GROUPS ? key : TRENDS_GROUPS - 1);
+        assert_int_equal(is_new, key < TRENDS_GROUPS);
     }
-    assert_string_equal(trends.groups[TREND_GROUPS - 1].name, "all others");
+    assert_string_equal(trends.groups[TRENDS_GROUPS - 1].name, "all others");
 }
 
 static void columns_begin_after_the_moment_asked_for(void **state)
@@ -64,9 +64,9 @@ static void columns_begin_after_the_moment_asked_for(void **state)
     struct buf text;
     buf_init(&text, 10000);
     for (int i = 1; i <= 3; i++) {
-        struct trend_sample *sample = trends_add(&trends, i * INT64_C(1000000000));
+        struct trends_sample *sample = trends_add(&trends, i * INT64_C(1000000000));
         sample->held = (uint32_t)i;
-        sample->reasons[trends_reason(&trends, "order")] = (uint32_t)(10 * i);
+        sample->reasons[trends_find_reason(&trends, "order")] = (uint32_t)(10 * i);
     }
     buf_text(&text, "{");
     trends_write(&trends, &text, 1000000000);

@@ -1,6 +1,6 @@
 /*
- * routes_story.c - one job's story, from its events: each attempt, where it ran, how it
- * went and ended; how its loss fell and where that leads; how fast it was on what.
+ * routes_job_history.c - one job's history, from its events: each attempt, where it ran, how it
+ * ended; how its loss fell and a forecast of it; its rate on each type of GPU.
  */
 #include "daemon/routes_internal.h"
 
@@ -17,13 +17,13 @@
 #include "store/db.h"
 #include "store/store.h"
 
-#define EVENTS_MAX 6000  /* the newest; what came before is not told     */
+#define EVENTS_MAX 6000  /* the newest; older ones are left out          */
 #define ATTEMPTS_MAX 200 /* likewise                                     */
-#define POINTS_MAX 600   /* of the curve that are told                   */
-#define AHEAD_POINTS 48  /* of the fit, beyond the newest report         */
-#define AHEAD_SHARE 0.5  /* as far as that, where the end is not known   */
+#define POINTS_MAX 600   /* of the loss curve that are sent              */
+#define AHEAD_POINTS 48  /* of the forecast, beyond the newest report    */
+#define AHEAD_SHARE 0.5  /* of the steps so far, if the end is not known */
 
-struct attempt {
+struct history_attempt {
     uint32_t number;
     int64_t placed_ns, start_ns, loaded_ns, preempted_ns, end_ns; /* -1: not (yet) */
     const struct seat *seats;
@@ -35,21 +35,21 @@ struct attempt {
     int exit_code;
     bool has_exit_code, clean;
     double step_from, step_to;
-    double rate_sum, rate_low, rate_high; /* of what it reported */
+    double rate_sum, rate_low, rate_high; /* over its reports */
     uint32_t rate_count;
 };
 
-struct point {
+struct history_point {
     double step, loss;
     int64_t at_ns;
     uint32_t attempt;
 };
 
-struct story {
+struct job_history {
     const struct cluster *cluster;
-    struct attempt *attempts;
+    struct history_attempt *attempts;
     uint32_t attempt_count;
-    struct point *points; /* EVENTS_MAX */
+    struct history_point *points; /* EVENTS_MAX */
     uint32_t point_count;
     uint32_t event_count;
     bool is_cancelled;
@@ -59,64 +59,66 @@ struct story {
 
 /* ---- reading ---- */
 
-static struct attempt *last_attempt(struct story *story)
+static struct history_attempt *last_attempt(struct job_history *history)
 {
-    return story->attempt_count ? &story->attempts[story->attempt_count - 1] : NULL;
+    return history->attempt_count ? &history->attempts[history->attempt_count - 1]
+                                  : NULL;
 }
 
-static struct attempt *add_attempt(struct story *story)
+static struct history_attempt *add_attempt(struct job_history *history)
 {
-    if (story->attempt_count == ATTEMPTS_MAX) {
-        memmove(story->attempts, story->attempts + 1,
-                (ATTEMPTS_MAX - 1) * sizeof *story->attempts);
-        story->attempt_count--;
+    if (history->attempt_count == ATTEMPTS_MAX) {
+        memmove(history->attempts, history->attempts + 1,
+                (ATTEMPTS_MAX - 1) * sizeof *history->attempts);
+        history->attempt_count--;
     }
-    struct attempt *attempt = &story->attempts[story->attempt_count++];
-    *attempt = (struct attempt){ .placed_ns = -1,
-                                 .start_ns = -1,
-                                 .loaded_ns = -1,
-                                 .preempted_ns = -1,
-                                 .end_ns = -1,
-                                 .step_from = NAN,
-                                 .step_to = NAN,
-                                 .type = TYPE_NONE };
+    struct history_attempt *attempt = &history->attempts[history->attempt_count++];
+    *attempt = (struct history_attempt){ .placed_ns = -1,
+                                         .start_ns = -1,
+                                         .loaded_ns = -1,
+                                         .preempted_ns = -1,
+                                         .end_ns = -1,
+                                         .step_from = NAN,
+                                         .step_to = NAN,
+                                         .type = TYPE_NONE };
     return attempt;
 }
 
-static void read_seats(struct story *story, struct attempt *attempt,
+static void read_seats(struct job_history *history, struct history_attempt *attempt,
                        const struct event *event)
 {
     attempt->seats = event->seats;
     attempt->seat_count = event->seat_count;
     for (uint32_t i = 0; i < event->seat_count; i++) {
         attempt->gpus += seat_gpu_count(&event->seats[i]);
-        if (event->seats[i].node < story->cluster->node_count)
-            attempt->type = story->cluster->nodes[event->seats[i].node].type;
+        if (event->seats[i].node < history->cluster->node_count)
+            attempt->type = history->cluster->nodes[event->seats[i].node].type;
     }
 }
 
-static void read_placed(struct story *story, const struct event *event)
+static void read_placed(struct job_history *history, const struct event *event)
 {
-    struct attempt *attempt = add_attempt(story);
+    struct history_attempt *attempt = add_attempt(history);
     attempt->placed_ns = event->at_ns;
     attempt->number = event->attempt;
-    read_seats(story, attempt, event);
+    read_seats(history, attempt, event);
 }
 
-static void read_started(struct story *story, const struct event *event)
+static void read_started(struct job_history *history, const struct event *event)
 {
-    struct attempt *attempt = last_attempt(story);
+    struct history_attempt *attempt = last_attempt(history);
     if (!attempt || attempt->end_ns >= 0)
-        attempt = add_attempt(story); /* its placement is older than what was read */
+        attempt = add_attempt(history); /* its placement is older than what was read */
     attempt->start_ns = event->at_ns;
     attempt->number = event->attempt;
     if (event->loaded)
         attempt->loaded_ns = event->at_ns;
 }
 
-static void read_preemption(struct story *story, const struct event_record *record)
+static void read_preemption(struct job_history *history,
+                            const struct event_record *record)
 {
-    struct attempt *attempt = last_attempt(story);
+    struct history_attempt *attempt = last_attempt(history);
     if (!attempt)
         return;
     attempt->preempted_ns = record->event.at_ns;
@@ -125,9 +127,10 @@ static void read_preemption(struct story *story, const struct event_record *reco
 }
 
 /* 'event' has steps: it says that the job stopped, finished, failed or was lost. */
-static void read_end(struct story *story, const struct event *event, const char *how)
+static void read_end(struct job_history *history, const struct event *event,
+                     const char *how)
 {
-    struct attempt *attempt = last_attempt(story);
+    struct history_attempt *attempt = last_attempt(history);
     if (!attempt || attempt->end_ns >= 0)
         return;
     attempt->end_ns = event->at_ns;
@@ -139,17 +142,17 @@ static void read_end(struct story *story, const struct event *event, const char 
         attempt->step_to = event->steps;
 }
 
-static void read_cancelled(struct story *story, const struct event *event)
+static void read_cancelled(struct job_history *history, const struct event *event)
 {
-    struct attempt *attempt = last_attempt(story);
-    story->is_cancelled = true;
+    struct history_attempt *attempt = last_attempt(history);
+    history->is_cancelled = true;
     if (!attempt || attempt->start_ns >= 0 || attempt->end_ns >= 0)
         return;
     attempt->end_ns = event->at_ns;
     attempt->how = "cancelled";
 }
 
-static void add_rate(struct attempt *attempt, double rate)
+static void add_rate(struct history_attempt *attempt, double rate)
 {
     if (!(rate > 0))
         return;
@@ -161,9 +164,9 @@ static void add_rate(struct attempt *attempt, double rate)
     attempt->rate_count++;
 }
 
-static void read_progress(struct story *story, const struct event *event)
+static void read_progress(struct job_history *history, const struct event *event)
 {
-    struct attempt *attempt = last_attempt(story);
+    struct history_attempt *attempt = last_attempt(history);
     if (attempt && isfinite(event->steps)) {
         if (isnan(attempt->step_from))
             attempt->step_from = event->steps;
@@ -172,87 +175,88 @@ static void read_progress(struct story *story, const struct event *event)
     }
     if (!isfinite(event->steps) || !isfinite(event->loss))
         return;
-    curve_add(story->curve, event->steps, event->loss);
-    story->points[story->point_count++] =
-        (struct point){ .step = event->steps,
-                        .loss = event->loss,
-                        .at_ns = event->at_ns,
-                        .attempt = attempt ? attempt->number : 0 };
+    curve_add(history->curve, event->steps, event->loss);
+    history->points[history->point_count++] =
+        (struct history_point){ .step = event->steps,
+                                .loss = event->loss,
+                                .at_ns = event->at_ns,
+                                .attempt = attempt ? attempt->number : 0 };
 }
 
-static void read_event(struct story *story, const struct event_record *record)
+static void read_event(struct job_history *history, const struct event_record *record)
 {
     const struct event *event = &record->event;
     switch (event->kind) {
     case EVENT_PROGRESS:
-        read_progress(story, event);
+        read_progress(history, event);
         break;
     case EVENT_PLACED:
-        read_placed(story, event);
+        read_placed(history, event);
         break;
     case EVENT_STARTED:
-        read_started(story, event);
+        read_started(history, event);
         break;
     case EVENT_LOADED:
-        if (last_attempt(story))
-            last_attempt(story)->loaded_ns = event->at_ns;
+        if (last_attempt(history))
+            last_attempt(history)->loaded_ns = event->at_ns;
         break;
     case EVENT_RECALLED:
-        read_preemption(story, record);
+        read_preemption(history, record);
         break;
     case EVENT_STOPPED:
-        read_end(story, event, story->is_cancelled ? "cancelled" : "preempted");
+        read_end(history, event, history->is_cancelled ? "cancelled" : "preempted");
         break;
     case EVENT_FINISHED:
     case EVENT_FAILED:
     case EVENT_LOST:
-        read_end(story, event, event_name(event->kind));
+        read_end(history, event, event_name(event->kind));
         break;
     case EVENT_CANCELLED:
-        read_cancelled(story, event);
+        read_cancelled(history, event);
         break;
     default:
         break;
     }
 }
 
-static void read_line(struct story *story, struct arena *arena, const char *line)
+static void read_line(struct job_history *history, struct arena *arena,
+                      const char *line)
 {
     struct event_record record;
     if (event_record_read(line, strlen(line), arena, &record) < 0)
         return;
-    read_event(story, &record);
-    story->event_count++;
+    read_event(history, &record);
+    history->event_count++;
 }
 
 /* ---- writing ---- */
 
-static void put_time(struct buf *body, const char *key, int64_t ns)
+static void write_time(struct buf *body, const char *key, int64_t ns)
 {
     if (ns >= 0)
         json_write_time(body, key, ns);
 }
 
-static void put_number(struct buf *body, const char *key, double number)
+static void write_number(struct buf *body, const char *key, double number)
 {
     if (isfinite(number))
         json_write_number(body, key, number);
 }
 
-static void put_attempt(struct buf *body, const struct story *story,
-                        const struct attempt *attempt)
+static void write_attempt(struct buf *body, const struct job_history *history,
+                          const struct history_attempt *attempt)
 {
     json_write_open(body, NULL, '{');
     json_write_count(body, "attempt", attempt->number);
-    put_time(body, "placed", attempt->placed_ns);
-    put_time(body, "start", attempt->start_ns);
-    put_time(body, "loaded", attempt->loaded_ns);
-    put_time(body, "recalled", attempt->preempted_ns);
-    put_time(body, "end", attempt->end_ns);
+    write_time(body, "placed", attempt->placed_ns);
+    write_time(body, "start", attempt->start_ns);
+    write_time(body, "loaded", attempt->loaded_ns);
+    write_time(body, "recalled", attempt->preempted_ns);
+    write_time(body, "end", attempt->end_ns);
     if (attempt->seats)
         event_record_write_seats(body, attempt->seats, attempt->seat_count);
-    if (attempt->type < story->cluster->type_count)
-        json_write_text(body, "type", story->cluster->types[attempt->type].name);
+    if (attempt->type < history->cluster->type_count)
+        json_write_text(body, "type", history->cluster->types[attempt->type].name);
     json_write_count(body, "gpus", attempt->gpus);
     json_write_text_if(body, "how", attempt->how);
     if (attempt->preempted_ns >= 0)
@@ -263,21 +267,21 @@ static void put_attempt(struct buf *body, const struct story *story,
         json_write_count(body, "exit_code", attempt->exit_code);
     if (attempt->how && strcmp(attempt->how, "preempted") == 0)
         json_write_flag(body, "clean", attempt->clean);
-    put_number(body, "step_from", attempt->step_from);
-    put_number(body, "step_to", attempt->step_to);
+    write_number(body, "step_from", attempt->step_from);
+    write_number(body, "step_to", attempt->step_to);
     json_write_close(body, '}');
 }
 
-/* Steps per second by type and number of accelerators, over all attempts on these. */
-static void put_speeds(struct buf *body, const struct story *story)
+/* Steps per second by type and number of GPUs, over all attempts on them. */
+static void write_speeds(struct buf *body, const struct job_history *history)
 {
     json_write_open(body, "speeds", '[');
-    for (uint32_t i = 0; i < story->attempt_count; i++) {
-        const struct attempt *first = &story->attempts[i];
-        struct attempt sum = { .rate_count = 0 };
-        bool told = first->type >= story->cluster->type_count || !first->rate_count;
-        for (uint32_t k = 0; k < story->attempt_count && !told; k++) {
-            const struct attempt *one = &story->attempts[k];
+    for (uint32_t i = 0; i < history->attempt_count; i++) {
+        const struct history_attempt *first = &history->attempts[i];
+        struct history_attempt sum = { .rate_count = 0 };
+        bool told = first->type >= history->cluster->type_count || !first->rate_count;
+        for (uint32_t k = 0; k < history->attempt_count && !told; k++) {
+            const struct history_attempt *one = &history->attempts[k];
             if (one->type != first->type || one->gpus != first->gpus ||
                 !one->rate_count)
                 continue;
@@ -290,7 +294,7 @@ static void put_speeds(struct buf *body, const struct story *story)
         if (told)
             continue;
         json_write_open(body, NULL, '{');
-        json_write_text(body, "type", story->cluster->types[first->type].name);
+        json_write_text(body, "type", history->cluster->types[first->type].name);
         json_write_count(body, "gpus", first->gpus);
         json_write_number(body, "steps_per_s", sum.rate_sum / sum.rate_count);
         json_write_number(body, "low", sum.rate_low);
@@ -301,35 +305,35 @@ static void put_speeds(struct buf *body, const struct story *story)
     json_write_close(body, ']');
 }
 
-static void put_points(struct buf *body, const struct story *story)
+static void write_points(struct buf *body, const struct job_history *history)
 {
-    uint32_t every = story->point_count / POINTS_MAX + 1;
+    uint32_t every = history->point_count / POINTS_MAX + 1;
     json_write_open(body, "points", '[');
-    for (uint32_t i = 0; i < story->point_count; i++) {
-        const struct point *point = &story->points[i];
-        if (i % every && i + 1 < story->point_count)
+    for (uint32_t i = 0; i < history->point_count; i++) {
+        const struct history_point *point = &history->points[i];
+        if (i % every && i + 1 < history->point_count)
             continue;
         json_write_open(body, NULL, '{');
         json_write_number(body, "step", point->step);
         json_write_number(body, "loss", point->loss);
-        put_time(body, "at", point->at_ns);
+        write_time(body, "at", point->at_ns);
         json_write_count(body, "attempt", point->attempt);
         json_write_close(body, '}');
     }
     json_write_close(body, ']');
 }
 
-/* Where the curve leads: from the newest report to the end, or for a while. */
-static void put_fit(struct buf *body, const struct story *story)
+/* The forecast: from the newest report to the end, or for a while. */
+static void write_fit(struct buf *body, const struct job_history *history)
 {
     static const char *const families[] = {
         [FAMILY_FLAT] = "flat", [FAMILY_INV] = "inv", [FAMILY_EXP] = "exp"
     };
-    if (story->point_count < 4)
+    if (history->point_count < 4)
         return;
-    struct curve_fit fit = curve_fit(story->curve);
-    double to = story->steps_total > fit.last ? story->steps_total
-                                              : fit.last + AHEAD_SHARE * fit.span;
+    struct curve_fit fit = curve_fit(history->curve);
+    double to = history->steps_total > fit.last ? history->steps_total
+                                                : fit.last + AHEAD_SHARE * fit.span;
     json_write_open(body, "fit", '{');
     json_write_text(body, "family", families[fit.best.family]);
     json_write_flag(body, "predictable", fit.predictable);
@@ -350,26 +354,27 @@ static void put_fit(struct buf *body, const struct story *story)
     json_write_close(body, '}');
 }
 
-static void write_story(struct buf *body, const struct story *story, uint64_t id)
+static void write_history(struct buf *body, const struct job_history *history,
+                          uint64_t id)
 {
     json_write_open(body, NULL, '{');
     json_write_count(body, "id", (int64_t)id);
-    json_write_flag(body, "complete", story->event_count < EVENTS_MAX);
+    json_write_flag(body, "complete", history->event_count < EVENTS_MAX);
     json_write_open(body, "attempts", '[');
-    for (uint32_t i = 0; i < story->attempt_count; i++)
-        put_attempt(body, story, &story->attempts[i]);
+    for (uint32_t i = 0; i < history->attempt_count; i++)
+        write_attempt(body, history, &history->attempts[i]);
     json_write_close(body, ']');
-    put_speeds(body, story);
+    write_speeds(body, history);
     json_write_open(body, "loss", '{');
-    put_points(body, story);
-    put_fit(body, story);
+    write_points(body, history);
+    write_fit(body, history);
     json_write_close(body, '}');
     json_write_close(body, '}');
     buf_text(body, "\n");
 }
 
-static void show_story(struct routes *routes, const struct http_request *request,
-                       uint64_t id, struct http_reply *reply)
+static void show_job_history(struct routes *routes, const struct http_request *request,
+                             uint64_t id, struct http_reply *reply)
 {
     struct daemon_view facts;
     struct job_record record;
@@ -382,19 +387,21 @@ static void show_story(struct routes *routes, const struct http_request *request
     double steps_total = record.words.steps;
     db_finish(query);
 
-    struct story story = { .cluster = state->view.cluster, .steps_total = steps_total };
-    story.attempts = arena_array(request->arena, struct attempt, ATTEMPTS_MAX);
-    story.points = arena_array(request->arena, struct point, EVENTS_MAX);
-    story.curve = arena_array(request->arena, struct curve, 1);
-    curve_init(story.curve, NULL);
+    struct job_history history = { .cluster = state->view.cluster,
+                                   .steps_total = steps_total };
+    history.attempts =
+        arena_array(request->arena, struct history_attempt, ATTEMPTS_MAX);
+    history.points = arena_array(request->arena, struct history_point, EVENTS_MAX);
+    history.curve = arena_array(request->arena, struct curve, 1);
+    curve_init(history.curve, NULL);
     query = job_query_events_of(store_reader(facts.store), id, EVENTS_MAX);
     while (query && db_next(query, NULL) == 1)
-        read_line(&story, request->arena, db_get_text(query, 0));
+        read_line(&history, request->arena, db_get_text(query, 0));
     db_finish(query);
-    write_story(&reply->body, &story, id);
+    write_history(&reply->body, &history, id);
 }
 
-const struct route story_routes[] = {
-    { "GET", "/v1/jobs/{id}/story", "", show_story },
+const struct route job_history_routes[] = {
+    { "GET", "/v1/jobs/{id}/story", "", show_job_history },
     { 0 },
 };
