@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "api/place.h"
+#include "api/paths.h"
 #include "api/transport.h"
 #include "base/buf.h"
 #include "base/error.h"
@@ -42,10 +42,10 @@ void call_set_token(struct call *call, const char *token)
 
 static int set_token(struct call *call, struct error *err)
 {
-    char token[TOKEN_MAX + 2] = "", path[PLACE_MAX];
+    char token[TOKEN_MAX + 2] = "", path[PATHS_MAX];
     const char *given = getenv("BERTH_TOKEN");
     const char *file_name = getenv("BERTH_TOKEN_FILE");
-    if (!given && !file_name && place_state(path, sizeof path - 8, NULL) == 0) {
+    if (!given && !file_name && paths_state(path, sizeof path - 8, NULL) == 0) {
         size_t count = strlen(path); /* where this user's own daemon puts it */
         snprintf(path + count, sizeof path - count, "/token");
         file_name = path;
@@ -93,15 +93,15 @@ static int set_address(struct call *call, const char *address, struct error *err
 /* This user's own daemon; the system's where there is no own but that one is there. */
 static int set_standard(struct call *call, struct error *err)
 {
-    char path[PLACE_MAX];
+    char path[PATHS_MAX];
     struct stat status;
     call->standard = true;
-    int r = place_socket(path, sizeof path, err);
+    int r = paths_socket(path, sizeof path, err);
     if (r < 0)
         return r;
-    if (stat(path, &status) < 0 && stat(PLACE_SYSTEM_SOCKET, &status) == 0) {
+    if (stat(path, &status) < 0 && stat(PATHS_SYSTEM_SOCKET, &status) == 0) {
         call->standard = false;
-        return set_address(call, PLACE_SYSTEM_SOCKET, err);
+        return set_address(call, PATHS_SYSTEM_SOCKET, err);
     }
     return set_address(call, path, err);
 }

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "api/call.h"
-#include "api/place.h"
+#include "api/paths.h"
 #include "base/error.h"
 
 #define READY_MS 20000 /* a long history takes a moment to read */
@@ -37,7 +37,7 @@ const char *programs_find(const char *name)
 /* Make a private folder, and those above it. */
 static int make_folders(const char *path, struct error *err)
 {
-    char part[PLACE_MAX];
+    char part[PATHS_MAX];
     for (const char *at = path; *at; at++) {
         size_t length = (size_t)(at - path) + strcspn(at + 1, "/") + 1;
         if (at != path && *at != '/')
@@ -53,12 +53,12 @@ static int make_folders(const char *path, struct error *err)
 
 static int open_log(const char *state, char *path, size_t size, struct error *err)
 {
-    char folder[PLACE_MAX];
+    char folder[PATHS_MAX];
     int r = 0;
     if (state)
         snprintf(folder, sizeof folder, "%s", state);
     else
-        r = place_state(folder, sizeof folder, err);
+        r = paths_state(folder, sizeof folder, err);
     struct error inner;
     if (r == 0 && make_folders(folder, &inner) < 0)
         r = error_set(err, -EACCES, "no place for jobs and logs: %.150s; %s",
@@ -142,7 +142,7 @@ static bool answers_soon(struct call *call, int tries)
 int programs_start_berthd(struct call *call, const char *state, const char *const *args,
                           struct error *err)
 {
-    char path[PLACE_MAX + 16], said[256];
+    char path[PATHS_MAX + 16], said[256];
     int ready[2];
     int log = open_log(state, path, sizeof path, err);
     if (log < 0)

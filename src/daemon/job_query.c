@@ -202,7 +202,7 @@ static void update_from_engine(struct job_record *record,
 {
     const struct view *view = &facts->engine->state.view;
     const struct job *job = &view->jobs[id];
-    struct words_job *words = &record->words;
+    struct api_job *words = &record->words;
     int64_t now_ns = facts->now_ns > job->since_ns ? facts->now_ns : job->since_ns;
 
     words->state = rows_state(job);
@@ -271,11 +271,11 @@ struct db_query *job_query_ledger(struct db *db, int64_t victim, int64_t since_n
     return query;
 }
 
-bool job_query_next_entry(struct db_query *query, struct words_entry *entry)
+bool job_query_next_entry(struct db_query *query, struct api_entry *entry)
 {
     if (!query || db_next(query, NULL) != 1)
         return false;
-    *entry = (struct words_entry){
+    *entry = (struct api_entry){
         .at_ns = db_get_int(query, 0),
         .victim = (uint64_t)db_get_int(query, 1),
         .beneficiary = (uint64_t)int_or(query, 2, 0),
@@ -445,8 +445,8 @@ void job_query_write_list(struct routes *routes, const struct http_request *requ
     json_write_open(body, key, '[');
     while (job_query_next(query, &record)) {
         update_record(routes, &facts, &caller, &record, &texts);
-        words_job(body, NULL, &record.words);
-        words_end(body);
+        api_write_job(body, NULL, &record.words);
+        api_write_end(body);
     }
     json_write_close(body, ']');
     db_finish(query);
@@ -541,13 +541,13 @@ static void put_request(struct buf *body, const struct job_record *record)
 static void put_preemptions(struct buf *body, struct db *db, uint64_t id)
 {
     struct db_query *query = job_query_ledger(db, (int64_t)id, 0, 1000);
-    struct words_entry entry;
+    struct api_entry entry;
     bool any = false;
     while (job_query_next_entry(query, &entry)) {
         if (!any)
             json_write_open(body, "preempted_by", '[');
         any = true;
-        words_preempted(body, &entry);
+        api_write_preempted(body, &entry);
     }
     if (any)
         json_write_close(body, ']');
@@ -570,11 +570,11 @@ void job_query_write(struct routes *routes, const struct caller *caller, uint64_
     update_record(routes, &facts, caller, &record, &texts);
     if (find_output(&facts, &record, &arena, false, &output, NULL) == 0)
         record.words.output = output.path;
-    words_job(&reply->body, NULL, &record.words);
+    api_write_job(&reply->body, NULL, &record.words);
     put_request(&reply->body, &record);
     if (record.words.preemptions > 0)
         put_preemptions(&reply->body, store_reader(facts.store), id);
-    words_end(&reply->body);
+    api_write_end(&reply->body);
     buf_text(&reply->body, "\n");
     texts_release(&texts);
     arena_release(&arena);

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "api/words.h"
+#include "api/api_json.h"
 #include "http/stream.h"
 
 struct buf;
@@ -36,7 +36,7 @@ struct job_filter {
 
 /* One job.  Texts are borrowed until the next row. */
 struct job_record {
-    struct words_job words;
+    struct api_job words;
     uint32_t uid;
     const char *request; /* JSON; only of job_query_one() */
 };
@@ -54,7 +54,7 @@ uint32_t job_query_owner(struct db *db, uint64_t id);
 /* Preemptions, newest first; of one victim unless 0. */
 struct db_query *job_query_ledger(struct db *db, int64_t victim, int64_t since_ns,
                                   int64_t limit);
-bool job_query_next_entry(struct db_query *query, struct words_entry *entry);
+bool job_query_next_entry(struct db_query *query, struct api_entry *entry);
 
 /* What happened to one job, in order: the text of each event; the newest 'max'. */
 struct db_query *job_query_events_of(struct db *db, uint64_t id, int64_t max);

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/place.h"
+#include "api/paths.h"
 #include "base/error.h"
 #include "executor/local/local.h"
 
@@ -52,7 +52,7 @@ static int find_state(struct places *places, const char *state, bool system,
     else if (system)
         snprintf(given, sizeof given, "/var/lib/berth");
     else
-        r = place_state(given, sizeof given, err);
+        r = paths_state(given, sizeof given, err);
     if (r < 0)
         return r;
     struct error inner;
@@ -101,10 +101,10 @@ static int find_run(struct places *places, bool named, bool system, struct error
     } else if (system) {
         snprintf(places->run_dir, sizeof places->run_dir, "/run/berth");
     } else {
-        r = place_run(places->run_dir, sizeof places->run_dir, err);
+        r = paths_run(places->run_dir, sizeof places->run_dir, err);
     }
     if (r == 0)
-        r = place_check(places->run_dir, err);
+        r = paths_check(places->run_dir, err);
     if (r == 0)
         r = make_folder(places->run_dir, system ? 0711 : 0700, err);
     char jobs[4200];

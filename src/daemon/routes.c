@@ -595,7 +595,7 @@ int routes_new(struct routes **ret_routes, struct daemon *daemon,
     sessions_open(&routes->sessions, facts.setup->state_dir, facts.now_ns / NS_PER_S);
     buf_init(&routes->uncommitted_lines, UNCOMMITTED_MAX);
     struct stream_setup setup = { .loop = loop,
-                                  .last_seq = store_seq(facts.store),
+                                  .last_seq = store_last_seq(facts.store),
                                   .older = read_older,
                                   .may_see = may_see,
                                   .context = routes };

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/words.h"
+#include "api/api_json.h"
 #include "base/bits.h"
 #include "base/error.h"
 #include "base/json_write.h"
@@ -71,10 +71,10 @@ static int gpu_busy(const void *context, node_id node, uint32_t gpu)
 void routes_write_nodes(const struct daemon_view *facts, const char *key,
                         struct buf *body)
 {
-    const struct words_asked asked = { .reason = node_reason,
-                                       .busy = gpu_busy,
-                                       .context = facts };
-    words_nodes(body, key, &facts->engine->state, &asked);
+    const struct api_node_source asked = { .reason = node_reason,
+                                           .busy = gpu_busy,
+                                           .context = facts };
+    api_write_nodes(body, key, &facts->engine->state, &asked);
 }
 
 static void show_nodes(struct routes *routes, const struct http_request *request,
@@ -100,10 +100,10 @@ void routes_write_ledger(struct routes *routes, int64_t job, int64_t since_ns,
     daemon_view_of(routes->daemon, &facts);
     struct db_query *query =
         job_query_ledger(store_reader(facts.store), job, since_ns, limit);
-    struct words_entry entry;
+    struct api_entry entry;
     json_write_open(body, "entries", '[');
     while (job_query_next_entry(query, &entry))
-        words_entry(body, &entry);
+        api_write_entry(body, &entry);
     db_finish(query);
     json_write_close(body, ']');
 }
@@ -487,7 +487,7 @@ static void show_snapshot(struct routes *routes, const struct http_request *requ
     if (!state || !routes_read_time(request, "since", &since_ns, reply))
         return;
     json_write_open(body, NULL, '{');
-    json_write_count(body, "seq", (int64_t)store_seq(facts.store));
+    json_write_count(body, "seq", (int64_t)store_last_seq(facts.store));
     json_write_time(body, "now", facts.now_ns);
     put_caller(routes, request, body);
     routes_write_server(routes, "server", body);

@@ -276,7 +276,7 @@ static void observe_event(void *self, const struct view *view,
 /* --- recovery ---------------------------------------------------------------------------- */
 
 /* For recovery: the request of a live job, read back; its tag until the next job. */
-static int read_spec(void *context, const struct kept_job *kept, struct job *ret_job,
+static int read_spec(void *context, const struct stored_job *kept, struct job *ret_job,
                      const void **ret_tag, struct error *err)
 {
     struct scheduler *scheduler = context;
@@ -294,7 +294,7 @@ static int read_spec(void *context, const struct kept_job *kept, struct job *ret
     return admission_make_job(&scheduler->admission, &request->spec, ret_job, err);
 }
 
-static void add_recovered(void *context, const struct kept_job *kept, const void *tag,
+static void add_recovered(void *context, const struct stored_job *kept, const void *tag,
                           job_id job)
 {
     struct scheduler *scheduler = context;
@@ -307,10 +307,10 @@ static void add_recovered(void *context, const struct kept_job *kept, const void
         conditions_count_started(&scheduler->conditions, request->launch.array_id);
 }
 
-static void give_up(void *context, const struct kept_job *kept, const char *why)
+static void give_up(void *context, const struct stored_job *kept, const char *why)
 {
     struct scheduler *scheduler = context;
-    store_give_up(scheduler->store, kept->job.id, scheduler_now_ns(scheduler), why);
+    store_fail_job(scheduler->store, kept->job.id, scheduler_now_ns(scheduler), why);
 }
 
 static int reattach_job(struct scheduler *scheduler, job_id id, struct error *err)
@@ -432,7 +432,7 @@ int scheduler_start(struct scheduler *scheduler, const uint64_t *foreign,
     store_attach(scheduler->store, &scheduler->engine.state);
     ledger_init(&scheduler->ledger, &scheduler->life, &scheduler->engine.state.view,
                 NULL);
-    scheduler->ledger.observe = store_entry;
+    scheduler->ledger.observe = store_write_entry;
     scheduler->ledger.context = scheduler->store;
     add_observers(scheduler);
     r = recover_jobs(scheduler, foreign, err);

@@ -70,7 +70,7 @@ int submission_accept(struct submission *submission, const char *user,
                              .held = request->hold,
                              .rejected = fits ? NULL : ret_rejected->text,
                              .request = text };
-    int r = store_accept(scheduler->store, &row, err);
+    int r = store_add_job(scheduler->store, &row, err);
     if (r < 0)
         return r;
     if (!fits)

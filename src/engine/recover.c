@@ -19,7 +19,7 @@ struct recovery {
     const struct recover_setup *setup;
     struct state *state;
     struct arena arena;
-    struct kept_job *jobs;
+    struct stored_job *jobs;
     job_id *slots; /* JOB_NONE: gone */
     uint32_t count, room;
     struct db_query *losses;
@@ -27,7 +27,7 @@ struct recovery {
 
 /* --- reading ---------------------------------------------------------------------- */
 
-static struct kept_job *add_kept_job(struct recovery *rec)
+static struct stored_job *add_kept_job(struct recovery *rec)
 {
     if (rec->count == rec->room) {
         rec->room = grow_room(rec->room, rec->count + 1);
@@ -59,7 +59,7 @@ static bool replay_event(struct recovery *rec, struct event event)
     return engine_replay(rec->setup->engine, &event);
 }
 
-static job_id submit_job(struct recovery *rec, const struct kept_job *kept)
+static job_id submit_job(struct recovery *rec, const struct stored_job *kept)
 {
     struct error err = { "" };
     struct job job;
@@ -90,7 +90,7 @@ static job_id find_seated(const struct recovery *rec, uint64_t id)
                                                                         : JOB_NONE;
 }
 
-static const struct kept_job *find_kept_job(const struct recovery *rec, uint64_t id)
+static const struct stored_job *find_kept_job(const struct recovery *rec, uint64_t id)
 {
     uint32_t low = 0;
     uint32_t high = rec->count; /* they were read in the order of their ids */
@@ -105,18 +105,18 @@ static const struct kept_job *find_kept_job(const struct recovery *rec, uint64_t
 }
 
 /* The job it shares GPUs with, if that one is restored; both records must name each other. */
-static job_id find_partner(const struct recovery *rec, const struct kept_job *kept)
+static job_id find_partner(const struct recovery *rec, const struct stored_job *kept)
 {
-    const struct kept_job *other =
+    const struct stored_job *other =
         kept->beside ? find_kept_job(rec, kept->beside) : NULL;
     return other && other->beside == kept->job.id ? find_seated(rec, kept->beside)
                                                   : JOB_NONE;
 }
 
 /* It will share GPUs that its next partner holds already. */
-static bool joins_running_job(const struct recovery *rec, const struct kept_job *kept)
+static bool joins_running_job(const struct recovery *rec, const struct stored_job *kept)
 {
-    const struct kept_job *other =
+    const struct stored_job *other =
         kept->next_beside ? find_kept_job(rec, kept->next_beside) : NULL;
     return other && other->next_beside != kept->job.id;
 }
@@ -125,7 +125,8 @@ static bool joins_running_job(const struct recovery *rec, const struct kept_job 
  * The job it will share its pending allocation with: one that moves there as well, or is
  * there.  JOB_NONE if that one is not restored yet: it will then find this one.
  */
-static job_id find_next_partner(const struct recovery *rec, const struct kept_job *kept)
+static job_id find_next_partner(const struct recovery *rec,
+                                const struct stored_job *kept)
 {
     job_id slot =
         kept->next_beside ? state_find(rec->state, kept->next_beside) : JOB_NONE;
@@ -164,7 +165,7 @@ static bool has_room(const struct recovery *rec, const struct event *event)
 }
 
 /* Give a job the seats it held. */
-static bool seat_job(struct recovery *rec, job_id id, const struct kept_job *kept)
+static bool seat_job(struct recovery *rec, job_id id, const struct stored_job *kept)
 {
     struct event placed = { .at_ns = kept->job.since_ns,
                             .kind = EVENT_PLACED,
@@ -217,7 +218,8 @@ static bool is_still_pending(const struct recovery *rec, job_id victim,
 }
 
 /* Give a job its pending allocation again. */
-static bool place_pending(struct recovery *rec, job_id id, const struct kept_job *kept)
+static bool place_pending(struct recovery *rec, job_id id,
+                          const struct stored_job *kept)
 {
     struct pending_part *pending_shares =
         arena_array(&rec->arena, struct pending_part, kept->pending_count + 1);
@@ -248,7 +250,7 @@ static bool place_pending(struct recovery *rec, job_id id, const struct kept_job
 
 /* Times and counts as they were when the job was stored. */
 static void restore_history(struct recovery *rec, job_id id,
-                            const struct kept_job *kept)
+                            const struct stored_job *kept)
 {
     double steps[LOSS_POINTS];
     double losses[LOSS_POINTS];

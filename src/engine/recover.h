@@ -15,7 +15,7 @@
 
 struct engine;
 struct error;
-struct kept_job;
+struct stored_job;
 struct ledger;
 struct store;
 
@@ -31,15 +31,15 @@ struct recover_setup {
      * What was asked for, as numbers.  Negative: it can never run here any more.  '*ret_tag'
      * is handed to back(), which is called next.
      */
-    int (*spec)(void *context, const struct kept_job *kept, struct job *ret_job,
+    int (*spec)(void *context, const struct stored_job *kept, struct job *ret_job,
                 const void **ret_tag, struct error *err);
 
     /* The job has this slot; the rest of its state follows.  'kept' is valid for the call only. */
-    void (*back)(void *context, const struct kept_job *kept, const void *tag,
+    void (*back)(void *context, const struct stored_job *kept, const void *tag,
                  job_id job);
 
     /* The job is not restored: it can never run here any more, for this reason. */
-    void (*gone)(void *context, const struct kept_job *kept, const char *why);
+    void (*gone)(void *context, const struct stored_job *kept, const char *why);
     void *context;
 };
 

@@ -13,7 +13,7 @@
 
 #define ROW(name, type, member) \
     { \
-        name, type, offsetof(struct order, member) \
+        name, type, offsetof(struct launch_order, member) \
     }
 
 /* One record each; lists are apart. */
@@ -64,7 +64,7 @@ static void add_text(struct buf *buf, const char *key, const char *value)
 }
 
 static void add_field(struct buf *buf, const struct field *field,
-                      const struct order *order)
+                      const struct launch_order *order)
 {
     const void *at = (const char *)order + field->offset;
     if (field->type == FIELD_TEXT) {
@@ -81,7 +81,7 @@ static void add_field(struct buf *buf, const struct field *field,
     buf_add(buf, "", 1);
 }
 
-void order_write(const struct order *order, struct buf *buf)
+void launch_file_write(const struct launch_order *order, struct buf *buf)
 {
     for (size_t i = 0; i < FIELD_TOTAL; i++)
         add_field(buf, &fields[i], order);
@@ -107,7 +107,8 @@ static bool read_whole(const char *text, bool is_id, int64_t *ret)
     return errno == 0 && begins && end != text && *end == '\0';
 }
 
-static bool set_field(const struct field *field, struct order *order, const char *value)
+static bool set_field(const struct field *field, struct launch_order *order,
+                      const char *value)
 {
     void *at = (char *)order + field->offset;
     int64_t whole;
@@ -130,7 +131,7 @@ struct lists {
     size_t arg_count, env_count;
 };
 
-static int read_record(struct order *order, struct lists *lists, const char *key,
+static int read_record(struct launch_order *order, struct lists *lists, const char *key,
                        const char *value, struct error *err)
 {
     if (strcmp(key, "arg") == 0) {
@@ -143,7 +144,7 @@ static int read_record(struct order *order, struct lists *lists, const char *key
     }
     if (strcmp(key, "group") == 0) {
         int64_t group;
-        if (order->group_count == ORDER_GROUPS_MAX ||
+        if (order->group_count == LAUNCH_GROUPS_MAX ||
             !read_whole(value, false, &group) || group < 0 || group > UINT32_MAX)
             return error_set(err, -EINVAL, "launch file: bad group '%.20s'", value);
         order->groups[order->group_count++] = (uint32_t)group;
@@ -158,7 +159,7 @@ static int read_record(struct order *order, struct lists *lists, const char *key
     return 0; /* of a newer berthd */
 }
 
-static int check(const struct order *order, struct error *err)
+static int check(const struct launch_order *order, struct error *err)
 {
     const struct launch *launch = &order->launch;
     if (!launch->script && (!launch->argv || !launch->argv[0]))
@@ -171,10 +172,11 @@ static int check(const struct order *order, struct error *err)
     return 0;
 }
 
-int order_read(struct order *order, char *bytes, size_t count, struct error *err)
+int launch_file_read(struct launch_order *order, char *bytes, size_t count,
+                     struct error *err)
 {
     static const char last[] = "end=";
-    *order = (struct order){ .dscp = -1 };
+    *order = (struct launch_order){ .dscp = -1 };
     if (count < sizeof last ||
         memcmp(bytes + count - sizeof last, last, sizeof last) != 0)
         return error_set(err, -EINVAL, "launch file: cut short");
@@ -203,11 +205,11 @@ int order_read(struct order *order, char *bytes, size_t count, struct error *err
     if (r == 0)
         r = check(order, err);
     if (r < 0)
-        order_release(order);
+        launch_file_release(order);
     return r;
 }
 
-void order_release(struct order *order)
+void launch_file_release(struct launch_order *order)
 {
     free((void *)order->launch.argv);
     order->launch.argv = NULL;

@@ -17,10 +17,10 @@ struct buf;
 struct error;
 
 #define LAUNCH_FILE_MAX (8u * 1024 * 1024) /* bytes: script and environment included */
-#define ORDER_GROUPS_MAX 256
+#define LAUNCH_GROUPS_MAX 256
 
 /* Everything that the supervisor has to know; all paths are absolute. */
-struct order {
+struct launch_order {
     struct launch launch; /* 'out', 'err' and 'ckpt_dir' are names of files, made up */
     uint32_t attempt;
     bool own_out;       /* the output's folder is ours: opened before the user is */
@@ -34,16 +34,17 @@ struct order {
     double steps_kept; /* by earlier attempts                                    */
     int64_t grace_ns;  /* it is used to                                          */
     int dscp;          /* code point for what is marked at its start only; -1: none */
-    uint32_t groups[ORDER_GROUPS_MAX]; /* besides launch.gid */
+    uint32_t groups[LAUNCH_GROUPS_MAX]; /* besides launch.gid */
     uint32_t group_count;
 };
 
 /* The file's bytes; buf.full afterwards: it is too long. */
-void order_write(const struct order *order, struct buf *buf);
+void launch_file_write(const struct launch_order *order, struct buf *buf);
 
 /*
  * What stands in 'bytes', which the order points into from then on.  It is changed, and
- * ends in NUL.  Give it back with order_release().
+ * ends in NUL.  Give it back with launch_file_release().
  */
-int order_read(struct order *order, char *bytes, size_t count, struct error *err);
-void order_release(struct order *order);
+int launch_file_read(struct launch_order *order, char *bytes, size_t count,
+                     struct error *err);
+void launch_file_release(struct launch_order *order);

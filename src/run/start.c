@@ -35,7 +35,7 @@
 
 /* What all ranks have in common. */
 struct start_context {
-    const struct order *order;
+    const struct launch_order *order;
     const char *const *argv;
     int in, out, err;
     int cgroup; /* its folder; -1: none */
@@ -51,11 +51,11 @@ struct start_failure {
 
 /* --- identity -------------------------------------------------------------------- */
 
-int start_become(const struct order *order, struct error *err)
+int start_become(const struct launch_order *order, struct error *err)
 {
     if (!order->become)
         return 0;
-    gid_t groups[ORDER_GROUPS_MAX];
+    gid_t groups[LAUNCH_GROUPS_MAX];
     for (uint32_t i = 0; i < order->group_count; i++)
         groups[i] = order->groups[i];
     gid_t gid = order->launch.gid;
@@ -66,7 +66,7 @@ int start_become(const struct order *order, struct error *err)
     return 0;
 }
 
-static bool become_for_good(const struct order *order)
+static bool become_for_good(const struct launch_order *order)
 {
     uid_t uid = order->launch.uid;
     return !order->become || setresuid(uid, uid, uid) == 0;
@@ -75,7 +75,8 @@ static bool become_for_good(const struct order *order)
 /* --- files ------------------------------------------------------------------------- */
 
 /* The output of earlier attempts is kept, that of an earlier job is truncated. */
-static int open_output(const struct order *order, const char *path, struct error *err)
+static int open_output(const struct launch_order *order, const char *path,
+                       struct error *err)
 {
     bool ours = order->own_out && path == order->launch.out;
     int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY;
@@ -280,7 +281,7 @@ static bool is_ours(const char *text)
  * Not ROCR_VISIBLE_DEVICES: set together with HIP's, both would be applied one after
  * the other.
  */
-static void add_gpus(struct environment *ours, const struct order *order)
+static void add_gpus(struct environment *ours, const struct launch_order *order)
 {
     add_variable(ours, "CUDA_DEVICE_ORDER=PCI_BUS_ID");
     add_variable(ours, "CUDA_VISIBLE_DEVICES=%s", order->gpus);
@@ -288,7 +289,7 @@ static void add_gpus(struct environment *ours, const struct order *order)
 }
 
 /* For a single process RANK and WORLD_SIZE are not set: it would wait for others. */
-static void add_gang(struct environment *ours, const struct order *order,
+static void add_gang(struct environment *ours, const struct launch_order *order,
                      const struct rank_place *place)
 {
     if (place->port == 0)
@@ -305,7 +306,7 @@ static void add_gang(struct environment *ours, const struct order *order,
     add_variable(ours, "LOCAL_WORLD_SIZE=%" PRIu32, place->rank_count);
 }
 
-static void add_slurm_names(struct environment *ours, const struct order *order,
+static void add_slurm_names(struct environment *ours, const struct launch_order *order,
                             const struct rank_place *place)
 {
     const struct launch *launch = &order->launch;
@@ -344,7 +345,7 @@ static bool has_variable(const struct environment *ours, const char *name)
  * Later marking of packets does not reach RDMA: a queue pair keeps its traffic class
  * and service level.  Values set by the owner are kept.
  */
-static void add_marks(struct environment *ours, const struct order *order)
+static void add_marks(struct environment *ours, const struct launch_order *order)
 {
     if (order->dscp < 0)
         return;
@@ -354,7 +355,7 @@ static void add_marks(struct environment *ours, const struct order *order)
         add_variable(ours, "NCCL_IB_SL=%d", order->dscp >> 3);
 }
 
-static void add_ours(struct environment *ours, const struct order *order,
+static void add_ours(struct environment *ours, const struct launch_order *order,
                      const char *dir, const struct rank_place *place)
 {
     const struct launch *launch = &order->launch;
@@ -384,7 +385,7 @@ static void add_ours(struct environment *ours, const struct order *order,
  * first, ours last and instead of theirs: a job that was submitted from within another
  * must not connect to the other's supervisor.
  */
-static char **make_environment(const struct order *order, const char *dir,
+static char **make_environment(const struct launch_order *order, const char *dir,
                                const struct rank_place *place)
 {
     size_t theirs = 0;
@@ -571,7 +572,7 @@ static void close_context(struct start_context *context)
         free((void *)context->argv);
 }
 
-int start_ranks(const struct order *order, const char *dir, pid_t *pids,
+int start_ranks(const struct launch_order *order, const char *dir, pid_t *pids,
                 uint32_t *ret_count, struct error *err)
 {
     struct start_context context = { .order = order,

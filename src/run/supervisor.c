@@ -60,7 +60,7 @@ enum cause { CAUSE_NONE, CAUSE_PREEMPTED, CAUSE_LIMIT, CAUSE_CANCEL };
 
 struct supervisor {
     const char *dir;
-    struct order order;
+    struct launch_order order;
     struct run_sockets sockets;
     int signals; /* signalfd */
 
@@ -616,7 +616,7 @@ static int claim_attempt(struct error *err)
     return 0;
 }
 
-static int read_launch(struct order *order, struct error *err)
+static int read_launch(struct launch_order *order, struct error *err)
 {
     int fd = open("launch", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     struct stat stat;
@@ -633,7 +633,7 @@ static int read_launch(struct order *order, struct error *err)
         count += (size_t)got;
     close(fd);
     bytes[count] = '\0';
-    return order_read(order, bytes, count, err);
+    return launch_file_read(order, bytes, count, err);
 }
 
 static int block_signals(void)
@@ -652,7 +652,7 @@ static int block_signals(void)
  * From here on the folder belongs to the job's owner, and files are accessed as that
  * user.
  */
-static int hand_over_folder(const struct order *order, struct error *err)
+static int hand_over_folder(const struct launch_order *order, struct error *err)
 {
     if (!order->become)
         return 0;
@@ -691,7 +691,7 @@ static void record_failed_start(struct supervisor *run, const struct error *err)
 }
 
 /* The output of earlier attempts is no progress of this one. */
-static int64_t output_size(const struct order *order)
+static int64_t output_size(const struct launch_order *order)
 {
     struct stat stat_out;
     bool kept = order->attempt > 0 && stat(order->launch.out, &stat_out) == 0;

@@ -297,7 +297,7 @@ static int read_seats(const char *text, struct arena *arena, struct seat **ret_s
 }
 
 static int read_pending_shares(const char *text, struct arena *arena,
-                               struct kept_job *kept)
+                               struct stored_job *kept)
 {
     kept->pending_count = words_in(text);
     kept->pending_shares =
@@ -335,12 +335,12 @@ static char *text_of(struct db_query *query, int column, struct arena *arena)
 }
 
 int rows_read_live(struct db_query *query, const struct cluster *cluster,
-                   struct arena *arena, struct kept_job *kept, struct error *err)
+                   struct arena *arena, struct stored_job *kept, struct error *err)
 {
     int r = db_next(query, err);
     if (r <= 0)
         return r;
-    *kept = (struct kept_job){ 0 };
+    *kept = (struct stored_job){ 0 };
     struct job *job = &kept->job;
     int n = LIVE_FIELDS;
     read_fields(query, live_fields, LIVE_FIELDS, job);

@@ -41,7 +41,7 @@ struct kept_pending {
 };
 
 /* A live job as it was at the last commit.  Texts and rows live in an arena. */
-struct kept_job {
+struct stored_job {
     struct job job; /* times, steps and counts; no seats      */
     uint32_t uid;
     const char *user, *name;
@@ -60,7 +60,7 @@ struct kept_job {
 /* All of them, in order of their ids: 1 for each, 0 at the end. */
 struct db_query *rows_select_live(struct db *db);
 int rows_read_live(struct db_query *query, const struct cluster *cluster,
-                   struct arena *arena, struct kept_job *kept, struct error *err);
+                   struct arena *arena, struct stored_job *kept, struct error *err);
 
 /* The newest loss reports of a job, newest first: at most 'max'; how many there are. */
 struct db_query *rows_select_losses(struct db *db);

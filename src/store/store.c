@@ -154,7 +154,7 @@ struct db *store_reader(struct store *store)
     return store->reader;
 }
 
-uint64_t store_seq(const struct store *store)
+uint64_t store_last_seq(const struct store *store)
 {
     return store->seq;
 }
@@ -388,7 +388,7 @@ void store_rollback(struct store *store)
 
 /* --- what is not an event ------------------------------------------------------------- */
 
-int store_accept(struct store *store, const struct store_job *job, struct error *err)
+int store_add_job(struct store *store, const struct store_job *job, struct error *err)
 {
     struct db_query *query = store->add_job;
     db_int(query, 1, (int64_t)job->id);
@@ -429,15 +429,15 @@ int store_retire(struct store *store, uint64_t id, struct error *err)
     return r;
 }
 
-void store_entry(void *self, const struct ledger_entry *entry, double wait_saved_s,
-                 bool open)
+void store_write_entry(void *self, const struct ledger_entry *entry,
+                       double wait_saved_s, bool open)
 {
     struct store *store = self;
     rows_write_entry(store->set_entry, entry, wait_saved_s, open);
     run(store, store->set_entry);
 }
 
-void store_give_up(struct store *store, uint64_t id, int64_t at_ns, const char *why)
+void store_fail_job(struct store *store, uint64_t id, int64_t at_ns, const char *why)
 {
     struct db_query *query = store->end_job;
     db_text(query, 1, "FAILED");

@@ -43,7 +43,7 @@ struct store_job {
     const char *rejected; /* why it can never run; or NULL */
     const char *request;  /* JSON */
 };
-int store_accept(struct store *store, const struct store_job *job, struct error *err);
+int store_add_job(struct store *store, const struct store_job *job, struct error *err);
 
 /* The number of a job that has ended is given out again: the old one gets another. */
 int store_retire(struct store *store, uint64_t id, struct error *err);
@@ -56,14 +56,14 @@ int store_commit(void *self, struct error *err);
 void store_rollback(struct store *store);
 
 /* Ledger entries as they open, change and close; for ledger_init(). */
-void store_entry(void *self, const struct ledger_entry *entry, double wait_saved_s,
-                 bool open);
+void store_write_entry(void *self, const struct ledger_entry *entry,
+                       double wait_saved_s, bool open);
 
 /* A live job is held or released by its owner, not by what it waits for. */
 int store_hold(struct store *store, uint64_t id, bool held, struct error *err);
 
 /* A live job can never run here any more: it has failed. */
-void store_give_up(struct store *store, uint64_t id, int64_t at_ns, const char *why);
+void store_fail_job(struct store *store, uint64_t id, int64_t at_ns, const char *why);
 
 /*
  * Forget what ended jobs reported of their progress before that time, a piece at a call;
@@ -77,7 +77,7 @@ int store_set_fact(struct store *store, const char *name, const char *value,
 char *store_fact(struct store *store, const char *name);
 
 /* Number of the newest event. */
-uint64_t store_seq(const struct store *store);
+uint64_t store_last_seq(const struct store *store);
 /* The largest id that was ever given away; 0: none. */
 uint64_t store_last_id(struct store *store);
 

@@ -35,15 +35,15 @@ static bool as_line(void *context, char *text)
 
 static void as_order(char *bytes, size_t size)
 {
-    struct order order;
+    struct launch_order order;
     struct error err = { "" };
-    if (order_read(&order, bytes, size, &err) < 0) {
+    if (launch_file_read(&order, bytes, size, &err) < 0) {
         assert(err.text[0] != '\0');
         return;
     }
     assert(order.launch.script || order.launch.argv[0]);
-    assert(order.group_count <= ORDER_GROUPS_MAX);
-    order_release(&order);
+    assert(order.group_count <= LAUNCH_GROUPS_MAX);
+    launch_file_release(&order);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

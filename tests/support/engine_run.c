@@ -145,7 +145,7 @@ static void store_submission(struct engine_run *run, const struct job_spec *spec
                              .submit_ns = spec->submit_ns,
                              .rejected = fits ? NULL : "it does not fit",
                              .request = "{}" };
-    if (store_accept(run->store, &row, &err) < 0)
+    if (store_add_job(run->store, &row, &err) < 0)
         fail_msg("%s", err.text);
 }
 
@@ -334,7 +334,7 @@ void engine_run_open_engine(struct engine_run *run)
         return;
     store_attach(run->store, &run->engine.state);
     ledger_init(&run->ledger, &run->engine_arena, &run->engine.state.view, NULL);
-    run->ledger.observe = store_entry;
+    run->ledger.observe = store_write_entry;
     run->ledger.context = run->store;
 }
 

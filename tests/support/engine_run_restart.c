@@ -8,7 +8,7 @@
 
 /* --- callbacks of recovery --------------------------------------------------------- */
 
-static int find_spec(void *context, const struct kept_job *kept, struct job *ret_job,
+static int find_spec(void *context, const struct stored_job *kept, struct job *ret_job,
                      const void **ret_tag, struct error *err)
 {
     struct engine_run *run = context;
@@ -20,14 +20,14 @@ static int find_spec(void *context, const struct kept_job *kept, struct job *ret
     return admission_make_job(&run->admission, &spec, ret_job, err);
 }
 
-static void check_recovered(void *context, const struct kept_job *kept, const void *tag,
-                            job_id job)
+static void check_recovered(void *context, const struct stored_job *kept,
+                            const void *tag, job_id job)
 {
     struct engine_run *run = context;
     assert_true(run->engine.state.jobs[job].id == kept->job.id);
 }
 
-static void fail_lost_job(void *context, const struct kept_job *kept, const char *why)
+static void fail_lost_job(void *context, const struct stored_job *kept, const char *why)
 {
     fail_msg("job %llu: %s", (unsigned long long)kept->job.id, why);
 }

@@ -145,7 +145,7 @@ static void submit_next(struct scenario *s)
         event->kind = EVENT_REJECTED;
         *job = (struct job){ .id = spec.id, .class = spec.class, .gpus = spec.gpus };
     }
-    if (store_accept(s->store, &row, &err) < 0)
+    if (store_add_job(s->store, &row, &err) < 0)
         scenario_broken("%s", err.text);
 }
 

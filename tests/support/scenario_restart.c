@@ -217,7 +217,7 @@ void scenario_open_engine(struct scenario *s, struct engine *engine,
     ledger_init(ledger, engine_arena, &engine->state.view, NULL);
     if (!listens)
         return;
-    ledger->observe = store_entry;
+    ledger->observe = store_write_entry;
     ledger->context = s->store;
     engine_add_observer(engine, (struct engine_observer){ .event = observe_event,
                                                           .commit = before_commit,
@@ -234,7 +234,7 @@ void scenario_open_engine(struct scenario *s, struct engine *engine,
     store_attach(s->store, &engine->state);
 }
 
-static int find_spec(void *context, const struct kept_job *kept, struct job *ret_job,
+static int find_spec(void *context, const struct stored_job *kept, struct job *ret_job,
                      const void **ret_tag, struct error *err)
 {
     struct scenario *s = context;
@@ -247,15 +247,15 @@ static int find_spec(void *context, const struct kept_job *kept, struct job *ret
     return admission_make_job(&s->admission, &spec, ret_job, err);
 }
 
-static void ignore_recovered(void *context, const struct kept_job *kept,
+static void ignore_recovered(void *context, const struct stored_job *kept,
                              const void *tag, job_id job)
 {
 }
 
-static void give_up_job(void *context, const struct kept_job *kept, const char *why)
+static void give_up_job(void *context, const struct stored_job *kept, const char *why)
 {
     struct scenario *s = context;
-    store_give_up(s->store, kept->job.id, s->now_ns, why);
+    store_fail_job(s->store, kept->job.id, s->now_ns, why);
 }
 
 static void recover_engine(struct scenario *s, struct engine *engine,

@@ -83,7 +83,7 @@ static void tell(struct event event)
 static void accept_job(uint64_t id)
 {
     struct store_job job = { .id = id, .user = "ada", .gpus = 1, .request = "{}" };
-    works(store_accept(store, &job, &err));
+    works(store_add_job(store, &job, &err));
 }
 
 static job_id running_on(node_id node, struct job job)
@@ -116,7 +116,7 @@ static void place_pending(job_id job, job_id victim)
 
 /* --- after ---------------------------------------------------------------------------- */
 
-static int spec_for(void *context, const struct kept_job *kept, struct job *ret_job,
+static int spec_for(void *context, const struct stored_job *kept, struct job *ret_job,
                     const void **ret_tag, struct error *error)
 {
     job_id slot = state_find(&w.state, kept->job.id);
@@ -127,14 +127,14 @@ static int spec_for(void *context, const struct kept_job *kept, struct job *ret_
     return 0;
 }
 
-static void back_for(void *context, const struct kept_job *kept, const void *tag,
+static void back_for(void *context, const struct stored_job *kept, const void *tag,
                      job_id job)
 {
     assert_int_equal(engine.state.jobs[job].id, kept->job.id);
     back_count++;
 }
 
-static void gone_for(void *context, const struct kept_job *kept, const char *why)
+static void gone_for(void *context, const struct stored_job *kept, const char *why)
 {
     gone_count++;
     snprintf(gone_why, sizeof gone_why, "%s", why);
@@ -287,7 +287,7 @@ static void an_entry_whose_victim_is_gone_is_left(void **state)
                                   .gpus = 1,
                                   .started_ns = -1,
                                   .shared_by = 1 };
-    store_entry(store, &entry, 0, true);
+    store_write_entry(store, &entry, 0, true);
     works(start_again(SAME_MACHINE));
     assert_int_equal(ledger.entry_used, 0);
 }

@@ -97,36 +97,36 @@ static void long_lines_and_nonsense_are_refused(void **state)
 static const char *const argv_of[] = { "sh", "-c", "echo a=b\nc", "", NULL };
 static const char *const env_of[] = { "A=1", "B=x=y\n", "EMPTY=", NULL };
 
-static struct order an_order(void)
+static struct launch_order an_order(void)
 {
-    return (struct order){ .launch = { .id = UINT64_MAX,
-                                       .argv = argv_of,
-                                       .env = env_of,
-                                       .cwd = "/a folder",
-                                       .out = "/o",
-                                       .ckpt_dir = "/c",
-                                       .limit_ns = INT64_MAX,
-                                       .signal = 10,
-                                       .uid = UINT32_MAX - 1,
-                                       .te = true },
-                           .attempt = 7,
-                           .gpus = "",
-                           .steps_kept = 0.1,
-                           .dscp = 40,
-                           .groups = { 5, 6 },
-                           .group_count = 2 };
+    return (struct launch_order){ .launch = { .id = UINT64_MAX,
+                                              .argv = argv_of,
+                                              .env = env_of,
+                                              .cwd = "/a folder",
+                                              .out = "/o",
+                                              .ckpt_dir = "/c",
+                                              .limit_ns = INT64_MAX,
+                                              .signal = 10,
+                                              .uid = UINT32_MAX - 1,
+                                              .te = true },
+                                  .attempt = 7,
+                                  .gpus = "",
+                                  .steps_kept = 0.1,
+                                  .dscp = 40,
+                                  .groups = { 5, 6 },
+                                  .group_count = 2 };
 }
 
 static void an_order_is_read_as_it_was_written(void **state)
 {
-    struct order order = an_order(), got;
+    struct launch_order order = an_order(), got;
     struct error err;
     struct buf buf;
     buf_init(&buf, LAUNCH_FILE_MAX);
 
-    order_write(&order, &buf);
+    launch_file_write(&order, &buf);
 
-    assert_int_equal(order_read(&got, buf.bytes, buf.count, &err), 0);
+    assert_int_equal(launch_file_read(&got, buf.bytes, buf.count, &err), 0);
     assert_true(got.launch.id == UINT64_MAX);
     for (int i = 0; i < 4; i++)
         assert_string_equal(got.launch.argv[i], argv_of[i]);
@@ -145,23 +145,23 @@ static void an_order_is_read_as_it_was_written(void **state)
     assert_int_equal(got.dscp, 40);
     assert_int_equal(got.group_count, 2);
     assert_int_equal(got.groups[1], 6);
-    order_release(&got);
+    launch_file_release(&got);
     buf_release(&buf);
 }
 
 static void an_order_cut_short_is_refused_wherever_it_is_cut(void **state)
 {
-    struct order order = an_order(), got;
+    struct launch_order order = an_order(), got;
     struct error err;
     struct buf buf;
     buf_init(&buf, LAUNCH_FILE_MAX);
-    order_write(&order, &buf);
+    launch_file_write(&order, &buf);
     char *copy = malloc(buf.count + 1);
     assert_non_null(copy);
     for (size_t count = 0; count < buf.count; count++) {
         memcpy(copy, buf.bytes, count);
         copy[count] = '\0';
-        assert_int_equal(order_read(&got, copy, count, &err), -EINVAL);
+        assert_int_equal(launch_file_read(&got, copy, count, &err), -EINVAL);
     }
     free(copy);
     buf_release(&buf);
@@ -173,14 +173,14 @@ static void a_bad_value_is_named(void **state)
     static char number[] = "attempt=4x\0end=";
     static char bare[] = "rubbish\0end=";
     static char empty[] = "id=1\0end=";
-    struct order got;
+    struct launch_order got;
     struct error err;
-    assert_int_equal(order_read(&got, text, sizeof text, &err), -EINVAL);
+    assert_int_equal(launch_file_read(&got, text, sizeof text, &err), -EINVAL);
     assert_string_equal(err.text, "launch file: id is '-1'");
-    assert_int_equal(order_read(&got, number, sizeof number, &err), -EINVAL);
+    assert_int_equal(launch_file_read(&got, number, sizeof number, &err), -EINVAL);
     assert_string_equal(err.text, "launch file: attempt is '4x'");
-    assert_int_equal(order_read(&got, bare, sizeof bare, &err), -EINVAL);
-    assert_int_equal(order_read(&got, empty, sizeof empty, &err), -EINVAL);
+    assert_int_equal(launch_file_read(&got, bare, sizeof bare, &err), -EINVAL);
+    assert_int_equal(launch_file_read(&got, empty, sizeof empty, &err), -EINVAL);
     assert_string_equal(err.text, "launch file: no command");
 }
 
@@ -189,12 +189,12 @@ static int read_records(const char *records, size_t count, struct error *err)
 {
     static const char rest[] = "arg=x\0cwd=/\0out=/o\0ckpt_dir=/c\0gpus=\0end=";
     char text[4096];
-    struct order got;
+    struct launch_order got;
     memcpy(text, records, count);
     memcpy(text + count, rest, sizeof rest);
-    int r = order_read(&got, text, count + sizeof rest, err);
+    int r = launch_file_read(&got, text, count + sizeof rest, err);
     if (r == 0)
-        order_release(&got);
+        launch_file_release(&got);
     return r;
 }
 
@@ -239,17 +239,17 @@ static void numbers_have_the_bounds_of_their_field(void **state)
 
 static void groups_and_folders_are_checked(void **state)
 {
-    char groups[(ORDER_GROUPS_MAX + 1) * 8];
-    struct order got;
+    char groups[(LAUNCH_GROUPS_MAX + 1) * 8];
+    struct launch_order got;
     struct error err;
-    for (size_t i = 0; i <= ORDER_GROUPS_MAX; i++)
+    for (size_t i = 0; i <= LAUNCH_GROUPS_MAX; i++)
         memcpy(groups + i * 8, "group=7", 8);
-    assert_int_equal(read_records(groups, ORDER_GROUPS_MAX * 8, &err), 0);
+    assert_int_equal(read_records(groups, LAUNCH_GROUPS_MAX * 8, &err), 0);
     assert_int_equal(read_records(groups, sizeof groups, &err), -EINVAL);
     assert_string_equal(err.text, "launch file: bad group '7'");
 
     static char bare[] = "script=/x\0cwd=/\0out=/o\0ckpt_dir=/c\0end=";
-    assert_int_equal(order_read(&got, bare, sizeof bare, &err), -EINVAL);
+    assert_int_equal(launch_file_read(&got, bare, sizeof bare, &err), -EINVAL);
     assert_string_equal(err.text, "launch file: cwd, out, ckpt_dir or gpus missing");
 }
 

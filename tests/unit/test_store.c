@@ -69,7 +69,7 @@ static void accept_job(uint64_t id)
                              .gpus = 1,
                              .submit_ns = SECONDS(1),
                              .request = "{\"gpus\":1}" };
-    works(store_accept(store, &job, &err));
+    works(store_add_job(store, &job, &err));
 }
 
 /* One value, as text, of what is committed; NULL: there is none. */
@@ -155,9 +155,9 @@ static void what_is_not_committed_is_gone(void **state)
     accept_job(7);
     job_id job = world_running(&w, (struct job){ .id = 7, .gpus = 1 });
     tell((struct event){ .kind = EVENT_STARTED, .job = job });
-    assert_int_equal(store_seq(store), 1);
+    assert_int_equal(store_last_seq(store), 1);
     store_rollback(store);
-    assert_int_equal(store_seq(store), 0);
+    assert_int_equal(store_last_seq(store), 0);
     assert_int_equal(store_last_id(store), 0);
     works(store_commit(store, &err)); /* nothing to do */
     accept_job(8);
@@ -309,14 +309,14 @@ static void a_job_is_kept_as_it_was_asked_for(void **state)
                              .submit_ns = SECONDS(5),
                              .held = true,
                              .request = "{}" };
-    works(store_accept(store, &job, &err));
+    works(store_add_job(store, &job, &err));
     works(store_hold(store, 1, false, &err));
     job = (struct store_job){ .id = 2,
                               .user = "ada",
                               .submit_ns = SECONDS(6),
                               .rejected = "no such GPU",
                               .request = "{}" };
-    works(store_accept(store, &job, &err));
+    works(store_add_job(store, &job, &err));
     works(store_commit(store, &err));
     assert_string_equal(
         ask("SELECT state || class || array_id || array_index || steps || "
@@ -345,7 +345,7 @@ static void a_job_ends_in_one_of_four_ways(void **state)
     assert_string_equal(ask("SELECT reason FROM job WHERE id = 2"), "it \"broke\"");
     assert_string_equal(ask("SELECT count(*) FROM live"), "1");
     /* What can never run here any more has failed. */
-    store_give_up(store, world_job(&w, jobs[3])->id, SECONDS(20), "its node is gone");
+    store_fail_job(store, world_job(&w, jobs[3])->id, SECONDS(20), "its node is gone");
     works(store_commit(store, &err));
     assert_string_equal(ask("SELECT state || reason || end_ns FROM job WHERE id = 4"),
                         "FAILEDits node is gone20000000000");
@@ -356,7 +356,7 @@ static void the_number_of_an_ended_job_is_given_again(void **state)
 {
     for (int i = 1; i <= 2; i++) {
         accept_job(5);
-        store_give_up(store, 5, SECONDS(i), "gone");
+        store_fail_job(store, 5, SECONDS(i), "gone");
         works(store_retire(store, 5, &err));
         works(store_commit(store, &err));
     }
@@ -424,7 +424,7 @@ static void some_events_are_not_worth_a_line(void **state)
     tell((struct event){ .kind = EVENT_SENT, .job = job, .sent_bytes = 1 });
     tell((struct event){ .kind = EVENT_ADOPTED, .job = job });
     tell((struct event){ .kind = EVENT_WAKE, .job = JOB_NONE });
-    assert_int_equal(store_seq(store), 1);
+    assert_int_equal(store_last_seq(store), 1);
 }
 
 /* JSON has no infinities. */
@@ -480,7 +480,7 @@ static void trouble_is_told_by_the_commit(void **state)
     assert_int_equal(store_commit(twin, NULL), -EIO);
     store_event(twin, &w.state.view, &event); /* marks the job as changed */
     store_rollback(twin);
-    assert_int_equal(store_seq(twin), 1);
+    assert_int_equal(store_last_seq(twin), 1);
     store_event(twin, &w.state.view, &event);
     works(store_commit(twin, &err));
     store_close(twin);
@@ -489,7 +489,7 @@ static void trouble_is_told_by_the_commit(void **state)
 
 /* --- live jobs and the ledger, read again ------------------------------------------- */
 
-static int read_live(struct kept_job *kept)
+static int read_live(struct stored_job *kept)
 {
     struct db_query *query = rows_select_live(store_reader(store));
     int r = rows_read_live(query, &w.cluster, &w.arena, kept, &err);
@@ -505,7 +505,7 @@ static void a_live_job_is_read_as_it_was_written(void **state)
         (struct event){ .kind = EVENT_PROGRESS, .job = job, .steps = 8, .loss = 0.25 });
     tell((struct event){ .kind = EVENT_PROGRESS, .job = job, .steps = 9, .loss = NAN });
     works(store_commit(store, &err));
-    struct kept_job kept;
+    struct stored_job kept;
     assert_int_equal(read_live(&kept), 1);
     const struct job *was = world_job(&w, job);
     assert_int_equal(kept.job.state, JOB_RUNNING);
@@ -536,7 +536,7 @@ static void unreadable_rows_are_said_by_job(void **state)
     job_id job = running_job(1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char sql[200];
-        struct kept_job kept;
+        struct stored_job kept;
         snprintf(sql, sizeof sql, "UPDATE live SET %s", cases[i].change);
         meddle(sql);
         assert_int_equal(read_live(&kept), -EBADMSG);
@@ -552,7 +552,7 @@ static void service_is_read_by_the_name_of_its_type(void **state)
 {
     running_job(1);
     meddle("UPDATE live SET served = 'a100:5 k80:7 v10:9 nonsense v100:3', seats = ''");
-    struct kept_job kept;
+    struct stored_job kept;
     assert_int_equal(read_live(&kept), 1);
     assert_int_equal(kept.served_ns[0], 3);
     assert_int_equal(kept.served_ns[1], 7);
@@ -571,13 +571,13 @@ static void an_entry_of_the_ledger_is_read_as_it_was_written(void **state)
                                   .rate_per_s = 2,
                                   .started_ns = 7,
                                   .shared_by = 1 };
-    store_entry(store, &entry, 0, true);
+    store_write_entry(store, &entry, 0, true);
     entry.victim = 2;
     entry.beneficiary_id = 0;
     entry.started_ns = -1;
-    store_entry(store, &entry, 0, true);
+    store_write_entry(store, &entry, 0, true);
     entry.victim = 3;
-    store_entry(store, &entry, 12.5, false); /* closed: not to be restored */
+    store_write_entry(store, &entry, 12.5, false); /* closed: not to be restored */
     works(store_commit(store, &err));
     meddle("UPDATE ledger SET rule = 'whim' WHERE victim = 2");
 

@@ -624,7 +624,7 @@ static void by_whom_it_was_preempted_and_at_what_price(void **state)
         fail_msg("%s", err.text);
     store_attach(stage->store, &stage->engine.state);
     ledger_init(&stage->ledger, &stage->arena, &stage->engine.state.view, NULL);
-    stage->ledger.observe = store_entry;
+    stage->ledger.observe = store_write_entry;
     stage->ledger.context = stage->store;
     engine_add_observer(
         &stage->engine,
@@ -634,9 +634,9 @@ static void by_whom_it_was_preempted_and_at_what_price(void **state)
                                                   .commit = store_commit,
                                                   .self = stage->store });
     for (uint64_t id = 1; id <= 2; id++)
-        store_accept(stage->store,
-                     &(struct store_job){ .id = id, .user = "u", .request = "{}" },
-                     NULL);
+        store_add_job(stage->store,
+                      &(struct store_job){ .id = id, .user = "u", .request = "{}" },
+                      NULL);
 
     job_id victim = submit(stage, (struct job_spec){ .gpus = 4 });
     pass(stage, 5 * SECOND);

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "api/place.h"
+#include "api/paths.h"
 #include "api/programs.h"
 #include "base/clock.h"
 #include "cmd/berth/connection.h"
@@ -350,7 +350,7 @@ static void check_rights(struct json *checks)
 /* Check the nearest existing folder of a path. */
 static void check_folder(struct json *checks, const char *what, const char *folder)
 {
-    char path[PLACE_MAX], text[400];
+    char path[PATHS_MAX], text[400];
     struct statvfs space;
     snprintf(path, sizeof path, "%s", folder);
     while (access(path, F_OK) < 0 && strrchr(path, '/') && strrchr(path, '/') != path)
@@ -369,9 +369,9 @@ static void check_folder(struct json *checks, const char *what, const char *fold
 
 static void check_places(struct json *checks)
 {
-    char path[PLACE_MAX];
+    char path[PATHS_MAX];
     struct error err;
-    if (place_state(path, sizeof path, &err) == 0)
+    if (paths_state(path, sizeof path, &err) == 0)
         check_folder(checks, "state", path);
     else
         add_check(checks, "state", BAD, err.text, "set HOME or XDG_STATE_HOME");

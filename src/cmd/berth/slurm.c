@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/place.h"
+#include "api/paths.h"
 #include "api/programs.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -308,7 +308,7 @@ static int release_jobs(struct release_run *run, struct error *err)
 /* "slurm:partition=a,b", as berthd left it in its state folder. */
 static bool read_executor_file(const char *folder, char *text, size_t size)
 {
-    char path[PLACE_MAX + 16];
+    char path[PATHS_MAX + 16];
     snprintf(path, sizeof path, "%s/executor", folder);
     FILE *file = fopen(path, "re");
     bool read = file && fgets(text, (int)size, file);
@@ -320,10 +320,10 @@ static bool read_executor_file(const char *folder, char *text, size_t size)
 
 static bool find_executor(const struct flags *flags, char *text, size_t size)
 {
-    char folder[PLACE_MAX];
+    char folder[PATHS_MAX];
     if (flags_get(flags, "state"))
         return read_executor_file(flags_get(flags, "state"), text, size);
-    return (place_state(folder, sizeof folder, NULL) == 0 &&
+    return (paths_state(folder, sizeof folder, NULL) == 0 &&
             read_executor_file(folder, text, size)) ||
            read_executor_file("/var/lib/berth", text, size);
 }
@@ -400,14 +400,14 @@ static int release_all(const struct flags *flags)
 {
     struct release_run run = { .flags = flags };
     const char *words[2 * PARTITIONS_MAX + 8];
-    char text[1100], where[PLACE_MAX];
+    char text[1100], where[PATHS_MAX];
     struct error err = { "" };
     int status = make_arguments(flags, words, text, sizeof text);
     if (status)
         return status;
     if (berthd_runs_at(flags, NULL, where, sizeof where) ||
         (!flags_get(flags, "socket") &&
-         berthd_runs_at(flags, PLACE_SYSTEM_SOCKET, where, sizeof where)))
+         berthd_runs_at(flags, PATHS_SYSTEM_SOCKET, where, sizeof where)))
         return command_failed(
             flags,
             "berthd runs at %.200s and would hold them again: stop it "

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/place.h"
+#include "api/paths.h"
 #include "api/programs.h"
 #include "cmd/berth/connection.h"
 #include "cmd/berth/format.h"
@@ -116,12 +116,12 @@ static int make_absolute(const struct flags *flags, const char *path, char *whol
 static int find_berthd(const struct flags *flags, const char *state,
                        struct call **ret_call)
 {
-    char path[PLACE_MAX];
+    char path[PATHS_MAX];
     struct error err;
     const char *address = flags_get(flags, "socket");
     int r = 0;
     if (!address && state) {
-        r = place_socket_of(path, sizeof path, state, &err);
+        r = paths_socket_of(path, sizeof path, state, &err);
         address = path;
     }
     if (r == 0)
@@ -178,8 +178,8 @@ static bool wait_until_gone(struct call *call)
 /* Whether jobs run without a berthd: their supervisors have a folder each. */
 static bool has_running_jobs(void)
 {
-    char run[PLACE_MAX], path[PLACE_MAX + 8];
-    if (place_run(run, sizeof run, NULL) < 0)
+    char run[PATHS_MAX], path[PATHS_MAX + 8];
+    if (paths_run(run, sizeof run, NULL) < 0)
         return false;
     snprintf(path, sizeof path, "%s/jobs", run);
     DIR *folder = opendir(path);

@@ -68,10 +68,10 @@ static bool names_user(const char *pattern)
 }
 
 /* The owner's groups, as after a login. */
-static void find_groups(struct order *order, const char *user)
+static void find_groups(struct launch_order *order, const char *user)
 {
-    gid_t groups[ORDER_GROUPS_MAX];
-    int count = ORDER_GROUPS_MAX;
+    gid_t groups[LAUNCH_GROUPS_MAX];
+    int count = LAUNCH_GROUPS_MAX;
     if (getgrouplist(user, order->launch.gid, groups, &count) < 0) {
         groups[0] = order->launch.gid;
         count = 1;
@@ -158,21 +158,22 @@ static int make_ckpt_dir(struct local *local, const struct launch *launch, char 
 }
 
 static int make_order(struct local_run *run, const struct launch *launch,
-                      struct order *order, struct order_texts *texts, struct error *err)
+                      struct launch_order *order, struct order_texts *texts,
+                      struct error *err)
 {
     struct local *local = run->local;
     const struct job *job = &local->setup.view->jobs[run->job];
     const struct cluster *cluster = local->setup.view->cluster;
-    *order = (struct order){ .launch = *launch,
-                             .attempt = run->attempt,
-                             .become = local->setup.system,
-                             .gpus = run->gpus,
-                             .gpu_count = run->gpu_count,
-                             .cpu_milli = run->cpu_milli,
-                             .mem_mib = run->mem_mib,
-                             .steps_kept = run->steps_kept,
-                             .grace_ns = job->grace_ns,
-                             .dscp = -1 };
+    *order = (struct launch_order){ .launch = *launch,
+                                    .attempt = run->attempt,
+                                    .become = local->setup.system,
+                                    .gpus = run->gpus,
+                                    .gpu_count = run->gpu_count,
+                                    .cpu_milli = run->cpu_milli,
+                                    .mem_mib = run->mem_mib,
+                                    .steps_kept = run->steps_kept,
+                                    .grace_ns = job->grace_ns,
+                                    .dscp = -1 };
     if (local->setup.mark)
         order->dscp = local->setup.mark(local->setup.context, run->job);
     if (run->type < cluster->type_count)
@@ -203,11 +204,12 @@ static int make_order(struct local_run *run, const struct launch *launch,
 }
 
 /* Atomically: a supervisor of an earlier order may be reading. */
-static int write_launch(const struct order *order, const char *dir, struct error *err)
+static int write_launch(const struct launch_order *order, const char *dir,
+                        struct error *err)
 {
     struct buf buf;
     buf_init(&buf, LAUNCH_FILE_MAX);
-    order_write(order, &buf);
+    launch_file_write(order, &buf);
     char path[JOB_DIR_MAX + 16], fresh[JOB_DIR_MAX + 16];
     snprintf(path, sizeof path, "%s/launch", dir);
     snprintf(fresh, sizeof fresh, "%s/launch.new", dir);
@@ -276,7 +278,7 @@ int local_start_supervisor(struct local_run *run, struct error *err)
 {
     const struct launch *launch;
     const struct local_setup *setup = &run->local->setup;
-    struct order order;
+    struct launch_order order;
     struct order_texts texts = { .user = "" };
     char dir[JOB_DIR_MAX];
     local_dir(run, dir);

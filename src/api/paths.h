@@ -1,29 +1,29 @@
-/* place.h - where a daemon keeps its things and where it is to be found. */
+/* paths.h - where a daemon keeps its things and where it is to be found. */
 #pragma once
 
 #include <stddef.h>
 
 struct error;
 
-#define PLACE_MAX 4096
+#define PATHS_MAX 4096
 
 /* The state folder of this user: $XDG_STATE_HOME/berth, else ~/.local/state/berth. */
-int place_state(char *path, size_t size, struct error *err);
+int paths_state(char *path, size_t size, struct error *err);
 
 /* The folder of its sockets: $XDG_RUNTIME_DIR/berth, else /tmp/berth-UID. */
-int place_run(char *path, size_t size, struct error *err);
+int paths_run(char *path, size_t size, struct error *err);
 
 /*
  * -EPERM, with a sentence, if that folder is there and not this user's own: anybody can make
  * one in /tmp, and whoever listens there would be sent scripts and environments.
  */
-int place_check(const char *path, struct error *err);
+int paths_check(const char *path, struct error *err);
 
 /* The socket of this user's daemon, api.sock in a folder that was checked. */
-int place_socket(char *path, size_t size, struct error *err);
+int paths_socket(char *path, size_t size, struct error *err);
 
 /* The socket of the daemon of a state folder that was named. */
-int place_socket_of(char *path, size_t size, const char *state, struct error *err);
+int paths_socket_of(char *path, size_t size, const char *state, struct error *err);
 
 /* The system's daemon. */
-#define PLACE_SYSTEM_SOCKET "/run/berth/api.sock"
+#define PATHS_SYSTEM_SOCKET "/run/berth/api.sock"

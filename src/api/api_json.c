@@ -1,5 +1,5 @@
-/* words.c - what there is to see, as JSON. */
-#include "api/words.h"
+/* api_json.c - what there is to see, as JSON. */
+#include "api/api_json.h"
 
 #include <math.h>
 
@@ -22,7 +22,7 @@ static void put_number(struct buf *buf, const char *key, double number)
         json_write_number(buf, key, number);
 }
 
-static void put_progress(struct buf *buf, const struct words_job *job)
+static void put_progress(struct buf *buf, const struct api_job *job)
 {
     bool counts = job->steps > 0;
     if (!counts && !isfinite(job->loss))
@@ -42,7 +42,7 @@ static void put_progress(struct buf *buf, const struct words_job *job)
 }
 
 /* What a job is and how it fares: for its owner. */
-static void put_private(struct buf *buf, const struct words_job *job)
+static void put_private(struct buf *buf, const struct api_job *job)
 {
     json_write_text_if(buf, "name", job->name);
     json_write_text_if(buf, "reason", job->reason);
@@ -56,7 +56,7 @@ static void put_private(struct buf *buf, const struct words_job *job)
     json_write_text_if(buf, "output", job->output);
 }
 
-void words_job(struct buf *buf, const char *key, const struct words_job *job)
+void api_write_job(struct buf *buf, const char *key, const struct api_job *job)
 {
     json_write_open(buf, key, '{');
     json_write_count(buf, "id", (int64_t)job->id);
@@ -83,7 +83,7 @@ void words_job(struct buf *buf, const char *key, const struct words_job *job)
         put_private(buf, job);
 }
 
-void words_end(struct buf *buf)
+void api_write_end(struct buf *buf)
 {
     json_write_close(buf, '}');
 }
@@ -120,7 +120,7 @@ static void put_gpu(struct buf *buf, const struct state *state, node_id node,
 
 /* By accelerator, where anything is known. */
 static void put_busy(struct buf *buf, node_id node, uint32_t gpus,
-                     const struct words_asked *asked)
+                     const struct api_node_source *asked)
 {
     if (gpus == 0 || asked->busy(asked->context, node, 0) < 0)
         return;
@@ -133,7 +133,7 @@ static void put_busy(struct buf *buf, node_id node, uint32_t gpus,
 }
 
 static void put_node(struct buf *buf, const struct state *state, node_id id,
-                     const struct words_asked *asked)
+                     const struct api_node_source *asked)
 {
     const struct cluster *cluster = state->view.cluster;
     const struct node *node = &cluster->nodes[id];
@@ -162,8 +162,8 @@ static void put_node(struct buf *buf, const struct state *state, node_id id,
     json_write_close(buf, '}');
 }
 
-void words_nodes(struct buf *buf, const char *key, const struct state *state,
-                 const struct words_asked *asked)
+void api_write_nodes(struct buf *buf, const char *key, const struct state *state,
+                     const struct api_node_source *asked)
 {
     json_write_open(buf, key, '[');
     for (node_id id = 0; id < state->view.cluster->node_count; id++)
@@ -178,7 +178,7 @@ static double seconds(int64_t ns)
     return (double)ns * 1e-9;
 }
 
-static void put_price(struct buf *buf, const struct words_entry *entry)
+static void put_price(struct buf *buf, const struct api_entry *entry)
 {
     json_write_number(buf, "predicted_cost_gpu_s", seconds(entry->predicted_cost_ns));
     json_write_number(buf, "actual_cost_gpu_s",
@@ -186,7 +186,7 @@ static void put_price(struct buf *buf, const struct words_entry *entry)
     put_number(buf, "wait_saved_s", entry->wait_saved_s);
 }
 
-void words_entry(struct buf *buf, const struct words_entry *entry)
+void api_write_entry(struct buf *buf, const struct api_entry *entry)
 {
     json_write_open(buf, NULL, '{');
     json_write_time(buf, "at", entry->at_ns);
@@ -203,7 +203,7 @@ void words_entry(struct buf *buf, const struct words_entry *entry)
     json_write_close(buf, '}');
 }
 
-void words_preempted(struct buf *buf, const struct words_entry *entry)
+void api_write_preempted(struct buf *buf, const struct api_entry *entry)
 {
     json_write_open(buf, NULL, '{');
     if (entry->beneficiary)

@@ -1,5 +1,5 @@
 /*
- * words.h - what there is to see, in the words of docs/api/openapi.yaml.
+ * api_json.h - what there is to see, in the words of docs/api/openapi.yaml.
  *
  * A job's record is gathered from what the store keeps and, while it lives, from what
  * the engine knows right now; here it becomes JSON.  What does not apply is absent.
@@ -15,7 +15,7 @@ struct buf;
 struct state;
 
 /* Texts are borrowed; NULL, NAN, a time below 0: does not apply. */
-struct words_job {
+struct api_job {
     uint64_t id;
     const char *name, *user, *class, *state, *reason, *types, *entity;
     uint32_t gpus;
@@ -34,12 +34,12 @@ struct words_job {
     bool private; /* somebody else asks: what it is stays its owner's */
 };
 
-/* One object without its closing brace, so that more can be added; then words_end(). */
-void words_job(struct buf *buf, const char *key, const struct words_job *job);
-void words_end(struct buf *buf);
+/* One object without its closing brace, so that more can be added; then api_write_end(). */
+void api_write_job(struct buf *buf, const char *key, const struct api_job *job);
+void api_write_end(struct buf *buf);
 
 /* What the state does not know of nodes. */
-struct words_asked {
+struct api_node_source {
     /* Why it is down or drained; "": nobody knows. */
     const char *(*reason)(const void *context, node_id node);
     /* How busy an accelerator of it is, in percent; -1: nobody knows. */
@@ -48,11 +48,11 @@ struct words_asked {
 };
 
 /* Nodes, who holds which of their accelerators, what is free on them: an array. */
-void words_nodes(struct buf *buf, const char *key, const struct state *state,
-                 const struct words_asked *asked);
+void api_write_nodes(struct buf *buf, const char *key, const struct state *state,
+                     const struct api_node_source *asked);
 
 /* What one preemption cost and brought. */
-struct words_entry {
+struct api_entry {
     int64_t at_ns;
     uint64_t victim, beneficiary; /* beneficiary 0: none in particular */
     const char *rule;
@@ -62,7 +62,7 @@ struct words_entry {
     bool open;
 };
 
-void words_entry(struct buf *buf, const struct words_entry *entry);
+void api_write_entry(struct buf *buf, const struct api_entry *entry);
 
 /* The same, seen by its victim. */
-void words_preempted(struct buf *buf, const struct words_entry *entry);
+void api_write_preempted(struct buf *buf, const struct api_entry *entry);

@@ -1,5 +1,5 @@
-/* place.c - the usual places, from the environment. */
-#include "api/place.h"
+/* paths.c - the usual places, from the environment. */
+#include "api/paths.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -27,7 +27,7 @@ static const char *folder(const char *variable)
     return path && path[0] == '/' ? path : NULL;
 }
 
-int place_state(char *path, size_t size, struct error *err)
+int paths_state(char *path, size_t size, struct error *err)
 {
     const char *state = folder("XDG_STATE_HOME");
     if (state)
@@ -41,7 +41,7 @@ int place_state(char *path, size_t size, struct error *err)
     return printed(snprintf(path, size, "%s/.local/state/berth", home), size, err);
 }
 
-int place_run(char *path, size_t size, struct error *err)
+int paths_run(char *path, size_t size, struct error *err)
 {
     const char *runtime = folder("XDG_RUNTIME_DIR");
     if (runtime && strlen(runtime) + strlen("/berth") <= LOCAL_RUN_DIR_MAX)
@@ -50,7 +50,7 @@ int place_run(char *path, size_t size, struct error *err)
                    err);
 }
 
-int place_check(const char *path, struct error *err)
+int paths_check(const char *path, struct error *err)
 {
     static const char hint[] = "have it removed, or set XDG_RUNTIME_DIR to a folder of "
                                "your own";
@@ -69,30 +69,30 @@ int place_check(const char *path, struct error *err)
     return 0;
 }
 
-int place_socket(char *path, size_t size, struct error *err)
+int paths_socket(char *path, size_t size, struct error *err)
 {
-    char run[PLACE_MAX];
-    int r = place_run(run, sizeof run, err);
+    char run[PATHS_MAX];
+    int r = paths_run(run, sizeof run, err);
     if (r == 0)
-        r = place_check(run, err);
+        r = paths_check(run, err);
     return r < 0 ? r : printed(snprintf(path, size, "%s/api.sock", run), size, err);
 }
 
 /* Where the folder's own path is too long for a socket, run.path names another. */
-int place_socket_of(char *path, size_t size, const char *state, struct error *err)
+int paths_socket_of(char *path, size_t size, const char *state, struct error *err)
 {
     struct sockaddr_un address;
     int r = printed(snprintf(path, size, "%s/run/api.sock", state), size, err);
     if (r < 0 || strlen(path) < sizeof address.sun_path)
         return r;
-    char other[PLACE_MAX];
+    char other[PATHS_MAX];
     r = printed(snprintf(other, sizeof other, "%s/run.path", state), sizeof other, err);
     FILE *file = r == 0 ? fopen(other, "re") : NULL;
     if (!file)
         return 0; /* not there yet: whoever connects will say so */
     if (fgets(other, sizeof other, file)) {
         other[strcspn(other, "\n")] = '\0';
-        r = place_check(other, err);
+        r = paths_check(other, err);
         if (r == 0)
             r = printed(snprintf(path, size, "%s/api.sock", other), size, err);
     }
