@@ -2,7 +2,6 @@
 #include "study/reproduction.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 

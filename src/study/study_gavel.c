@@ -8,7 +8,6 @@
  */
 #include "study/study_gavel.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

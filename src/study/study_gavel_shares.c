@@ -2,10 +2,8 @@
  * study_gavel_shares.c - shares without a simulation: groups, as their jobs arrive, and
  * the time of a solution.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"

@@ -1,5 +1,4 @@
 /* compare.c - berth compare: several policies on the same workloads. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"

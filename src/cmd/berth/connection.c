@@ -1,7 +1,6 @@
 /* connection.c - finding berthd, starting it, and asking it. */
 #include "cmd/berth/connection.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "base/buf.h"
 #include "base/memory.h"
 #include "cmd/berth/flag_values.h"
+#include "cmd/berth/format.h"
 
 int connection_open(struct call **ret_call, const struct flags *flags)
 {
@@ -45,6 +45,20 @@ int connection_call(const struct flags *flags, const char *method, const char *p
 int connection_get(const struct flags *flags, const char *path, struct json **ret)
 {
     return connection_call(flags, "GET", path, NULL, ret);
+}
+
+int connection_show(const struct flags *flags, const char *path,
+                    void (*print)(const struct json *answer))
+{
+    struct json *answer = NULL;
+    int status = connection_get(flags, path, &answer);
+    if (status)
+        return status;
+    if (flags_get(flags, "json"))
+        return format_print_json(answer);
+    print(answer);
+    json_free(answer);
+    return 0;
 }
 
 /* "5" or "5-9", appended. */

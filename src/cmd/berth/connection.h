@@ -29,6 +29,10 @@ int connection_call(const struct flags *flags, const char *method, const char *p
 /* The same for GET. */
 int connection_get(const struct flags *flags, const char *path, struct json **ret);
 
+/* GET something and print it: as JSON with --json, else by 'print'.  An exit status. */
+int connection_show(const struct flags *flags, const char *path,
+                    void (*print)(const struct json *answer));
+
 #define CONNECTION_IDS_MAX 100000
 
 /* The words as job ids: "5", "7-9", "12_3" of an array.  0, or an exit status; free(*ret_ids). */

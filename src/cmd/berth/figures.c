@@ -2,7 +2,6 @@
 #include "cmd/berth/figures.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"

@@ -1,6 +1,5 @@
 /* fit.c - berth fit: the family of a learning curve, and a forecast of its values. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"

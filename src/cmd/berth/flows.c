@@ -5,8 +5,6 @@
 
 #include "base/memory.h"
 #include "cmd/berth/connection.h"
-#include "cmd/berth/format.h"
-#include "cmd/berth/terminal.h"
 #include "cmd/berth/text_table.h"
 
 #define HOSTS_SHOWN 3
@@ -84,7 +82,7 @@ static int compare_flows(const void *a, const void *b)
     return difference < 0 ? -1 : difference > 0;
 }
 
-static void print_flows(const struct json *list)
+static void print_table(const struct json *list)
 {
     size_t count = json_count(list);
     const struct json **sorted = memory_checked(calloc(count, sizeof *sorted));
@@ -95,22 +93,13 @@ static void print_flows(const struct json *list)
     text_table_init(&table, columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < count; i++)
         add_flow(&table, sorted[i]);
-    text_table_print(&table, stdout, terminal_width(stdout),
-                     terminal_has_colours(stdout));
+    text_table_show(&table, stdout);
     text_table_release(&table);
     free(sorted);
 }
 
-static int flows_run(const struct flags *flags)
+static void print_flows(const struct json *answer)
 {
-    struct json *answer = NULL;
-    if (command_refuse_words(flags))
-        return 2;
-    int status = connection_get(flags, "/v1/flows", &answer);
-    if (status)
-        return status;
-    if (flags_get(flags, "json"))
-        return format_print_json(answer);
     const struct json *list = json_get(answer, "flows");
     bool levels = json_get(answer, "levels");
     if (!levels)
@@ -118,11 +107,16 @@ static int flows_run(const struct flags *flags)
     else if (json_count(list) == 0)
         puts("No job runs.");
     else
-        print_flows(list);
+        print_table(list);
     if (levels && json_count(json_get(answer, "agents")) == 0)
         puts("No berth-flowd follows: nothing is marked.");
-    json_free(answer);
-    return 0;
+}
+
+static int flows_run(const struct flags *flags)
+{
+    if (command_refuse_words(flags))
+        return 2;
+    return connection_show(flags, "/v1/flows", print_flows);
 }
 
 const struct command command_flows = {

@@ -8,7 +8,6 @@
 #include "cmd/berth/connection.h"
 #include "cmd/berth/flag_values.h"
 #include "cmd/berth/format.h"
-#include "cmd/berth/terminal.h"
 #include "cmd/berth/text_table.h"
 
 static const struct flag history_flags[] = {
@@ -61,8 +60,9 @@ static void print_csv_text(const char *text)
     putchar('"');
 }
 
-static void print_csv(const struct json *jobs)
+static void print_csv(const struct json *answer)
 {
+    const struct json *jobs = json_get(answer, "jobs");
     size_t count = sizeof csv_keys / sizeof *csv_keys;
     for (size_t k = 0; k < count; k++)
         printf("%s%s", k ? "," : "", csv_keys[k]);
@@ -111,8 +111,9 @@ static void add_job(struct text_table *table, const struct json *job)
     text_table_add(table, "%s", json_text_or(job, "reason", ""));
 }
 
-static void print_table(const struct json *jobs)
+static void print_table(const struct json *answer)
 {
+    const struct json *jobs = json_get(answer, "jobs");
     struct text_table table;
     text_table_init(&table, columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < json_count(jobs); i++)
@@ -120,8 +121,7 @@ static void print_table(const struct json *jobs)
     if (json_count(jobs) == 0)
         puts("No such jobs.");
     else
-        text_table_print(&table, stdout, terminal_width(stdout),
-                         terminal_has_colours(stdout));
+        text_table_show(&table, stdout);
     text_table_release(&table);
 }
 
@@ -161,7 +161,6 @@ static int make_query(const struct flags *flags, struct buf *path)
 
 static int history_run(const struct flags *flags)
 {
-    struct json *answer = NULL;
     struct buf path;
     if (command_refuse_words(flags))
         return 2;
@@ -170,18 +169,10 @@ static int history_run(const struct flags *flags)
     buf_init(&path, 1 << 16);
     int status = make_query(flags, &path);
     if (status == 0)
-        status = connection_get(flags, path.bytes, &answer);
+        status = connection_show(flags, path.bytes,
+                                 flags_get(flags, "csv") ? print_csv : print_table);
     buf_release(&path);
-    if (status)
-        return status;
-    if (flags_get(flags, "json"))
-        return format_print_json(answer);
-    if (flags_get(flags, "csv"))
-        print_csv(json_get(answer, "jobs"));
-    else
-        print_table(json_get(answer, "jobs"));
-    json_free(answer);
-    return 0;
+    return status;
 }
 
 const struct command command_history = {

@@ -1,7 +1,5 @@
 /* import.c - berth import: convert a public trace to Berth's own format, and describe it. */
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/json.h"

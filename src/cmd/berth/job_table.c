@@ -2,7 +2,6 @@
 #include "cmd/berth/job_table.h"
 
 #include <math.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/json.h"

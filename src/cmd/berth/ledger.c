@@ -3,7 +3,6 @@
 
 #include "cmd/berth/connection.h"
 #include "cmd/berth/format.h"
-#include "cmd/berth/terminal.h"
 #include "cmd/berth/text_table.h"
 
 static const struct flag ledger_flags[] = {
@@ -59,32 +58,27 @@ static void add_entry(struct text_table *table, const struct json *entry)
     text_table_add(table, "%s", open ? "so far" : "");
 }
 
-static int ledger_run(const struct flags *flags)
+static void print_ledger(const struct json *answer)
 {
-    struct json *answer = NULL;
-    if (command_refuse_words(flags))
-        return 2;
-    int status = connection_get(flags, "/v1/ledger", &answer);
-    if (status)
-        return status;
-    if (flags_get(flags, "json"))
-        return format_print_json(answer);
     const struct json *entries = json_get(answer, "entries");
     struct text_table table;
+    if (json_count(entries) == 0) {
+        puts("Nobody was preempted.");
+        return;
+    }
     text_table_init(&table, columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < json_count(entries); i++)
         add_entry(&table, json_item(entries, i));
-    if (json_count(entries) == 0)
-        puts("Nobody was preempted.");
-    else
-        text_table_print(&table, stdout, terminal_width(stdout),
-                         terminal_has_colours(stdout));
-    if (json_count(entries) > 0)
-        puts("\nCosts are GPU-seconds; SAVED is what the newcomer did not have to "
-             "wait.");
+    text_table_show(&table, stdout);
     text_table_release(&table);
-    json_free(answer);
-    return 0;
+    puts("\nCosts are GPU-seconds; SAVED is what the newcomer did not have to wait.");
+}
+
+static int ledger_run(const struct flags *flags)
+{
+    if (command_refuse_words(flags))
+        return 2;
+    return connection_show(flags, "/v1/ledger", print_ledger);
 }
 
 const struct command command_ledger = {

@@ -1,6 +1,5 @@
 /* logs.c - berth logs: a job's output so far, or until it ends. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"

@@ -4,8 +4,6 @@
 
 #include "base/buf.h"
 #include "cmd/berth/connection.h"
-#include "cmd/berth/format.h"
-#include "cmd/berth/terminal.h"
 #include "cmd/berth/text_table.h"
 
 static const struct flag nodes_flags[] = {
@@ -86,16 +84,8 @@ static void add_node(struct text_table *table, const struct json *node,
                    reason);
 }
 
-static int nodes_run(const struct flags *flags)
+static void print_nodes(const struct json *answer)
 {
-    struct json *answer = NULL;
-    if (command_refuse_words(flags))
-        return 2;
-    int status = connection_get(flags, "/v1/nodes", &answer);
-    if (status)
-        return status;
-    if (flags_get(flags, "json"))
-        return format_print_json(answer);
     struct text_table table;
     struct buf text;
     const struct json *nodes = json_get(answer, "nodes");
@@ -103,12 +93,16 @@ static int nodes_run(const struct flags *flags)
     text_table_init(&table, columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < json_count(nodes); i++)
         add_node(&table, json_item(nodes, i), &text);
-    text_table_print(&table, stdout, terminal_width(stdout),
-                     terminal_has_colours(stdout));
+    text_table_show(&table, stdout);
     text_table_release(&table);
     buf_release(&text);
-    json_free(answer);
-    return 0;
+}
+
+static int nodes_run(const struct flags *flags)
+{
+    if (command_refuse_words(flags))
+        return 2;
+    return connection_show(flags, "/v1/nodes", print_nodes);
 }
 
 const struct command command_nodes = {

@@ -1,5 +1,4 @@
 /* queue.c - berth queue: running and waiting jobs, and why they wait. */
-#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 

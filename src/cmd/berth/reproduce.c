@@ -66,7 +66,7 @@ static void print_table(const struct reproduction *r, FILE *file)
     terminal_print_wrapped(r->study->title, 0, file);
     terminal_print_wrapped(r->study->paper, 0, file);
     fputc('\n', file);
-    text_table_print(&table, file, terminal_width(file), terminal_has_colours(file));
+    text_table_show(&table, file);
     text_table_release(&table);
 }
 

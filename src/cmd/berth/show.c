@@ -147,18 +147,11 @@ static int show_run(const struct flags *flags)
 {
     uint64_t id;
     char path[64];
-    struct json *job = NULL;
     int status = connection_job_id(flags, &id);
-    snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, id);
-    if (status == 0)
-        status = connection_get(flags, path, &job);
     if (status)
         return status;
-    if (flags_get(flags, "json"))
-        return format_print_json(job);
-    print_job(job);
-    json_free(job);
-    return 0;
+    snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, id);
+    return connection_show(flags, path, print_job);
 }
 
 const struct command command_show = {

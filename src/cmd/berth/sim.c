@@ -1,6 +1,5 @@
 /* sim.c - berth sim: one policy on one workload. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

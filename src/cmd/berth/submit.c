@@ -1,6 +1,5 @@
 /* submit.c - berth submit: put one or several jobs into the queue. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "cmd/berth/connection.h"

@@ -174,3 +174,8 @@ void text_table_print(const struct text_table *table, FILE *file, uint32_t width
         }
     }
 }
+
+void text_table_show(const struct text_table *table, FILE *file)
+{
+    text_table_print(table, file, terminal_width(file), terminal_has_colours(file));
+}

@@ -41,3 +41,6 @@ void text_table_set_colour(struct text_table *table, const char *colour);
  */
 void text_table_print(const struct text_table *table, FILE *file, uint32_t width,
                       bool colour);
+
+/* The same for a terminal, with its width and colours. */
+void text_table_show(const struct text_table *table, FILE *file);

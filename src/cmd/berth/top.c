@@ -1,5 +1,4 @@
 /* top.c - berth top: jobs and GPUs on the whole screen, as they change. */
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 
 #include "cmd/berth/connection.h"
-#include "cmd/berth/format.h"
 #include "cmd/berth/terminal.h"
 
 #define AHEAD_SHOWN 12
@@ -51,18 +50,11 @@ static int why_run(const struct flags *flags)
 {
     uint64_t id;
     char path[64];
-    struct json *why = NULL;
     int status = connection_job_id(flags, &id);
-    snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/why", id);
-    if (status == 0)
-        status = connection_get(flags, path, &why);
     if (status)
         return status;
-    if (flags_get(flags, "json"))
-        return format_print_json(why);
-    print_why(why);
-    json_free(why);
-    return 0;
+    snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/why", id);
+    return connection_show(flags, path, print_why);
 }
 
 const struct command command_why = {
