@@ -1,5 +1,5 @@
 /*
- * backend_slurm.c - a Slurm cluster, whose jobs are submitted with sbatch.
+ * backend_slurm.c - a Slurm cluster, and its jobs, which are submitted with sbatch.
  *
  * What Slurm says of a job becomes the same request that a user would have sent to berthd, and
  * is kept like one: from there on there is no difference.  A job's number is Slurm's.
@@ -22,9 +22,9 @@
 #include "store/store.h"
 
 #define WORDS_MAX 64
-#define WARN_S 60            /* Slurm's own, where --signal names no time */
-#define NEVER_SAVES_S 1      /* more than its grace: what it has done is lost */
-#define COMMENT SLURM_WISHES /* of a job to us begin so */
+#define WARN_S 60            /* Slurm's default, where --signal names no time */
+#define NEVER_SAVES_S 1      /* more than its grace period: it never saves */
+#define COMMENT SLURM_WISHES /* how comments for Berth begin */
 
 /* --- the program ---------------------------------------------------------------------- */
 
@@ -67,7 +67,7 @@ static int find_cluster(struct daemon *daemon, struct error *err)
     return r;
 }
 
-/* --- what a job says -------------------------------------------------------------------- */
+/* --- requests of Slurm jobs -------------------------------------------------------------------- */
 
 /* "[B:]SIG[@seconds]", as sbatch spells it. */
 static void put_signal(struct json *request, const char *text)
@@ -107,7 +107,7 @@ static void read_script(struct json *request, const char *script)
     }
 }
 
-/* Wishes by their names in a comment, and in a request. */
+/* Settings by their names in a comment, and in a request. */
 static const struct wish_word {
     const char *name, *key;
     enum { WORD_TEXT, WORD_TIME, WORD_NUMBER, WORD_COUNT } kind;
@@ -133,7 +133,7 @@ static const char *put_wish(struct json *request, const char *name, const char *
     double number = 0;
     int64_t time_ns = 0;
     if (strcmp(name, "held") == 0)
-        return NULL; /* not a wish: slurm_waits_for() */
+        return NULL; /* not a setting: slurm_waits_for() */
     if (strcmp(name, "sig") == 0) {
         if (!request_signal(value))
             return "no signal of that name";
@@ -164,7 +164,7 @@ static const char *put_wish(struct json *request, const char *name, const char *
     return "there is no such wish";
 }
 
-/* "berth:class=te;grace=60"; one that is wrong is passed over, and said. */
+/* "berth:class=te;grace=60"; one that is wrong is skipped and logged. */
 static void read_comment(struct json *request, const char *comment, uint64_t id)
 {
     const char *start = strstr(comment, COMMENT);
@@ -208,7 +208,7 @@ static bool is_good(const struct json *request)
     return good;
 }
 
-/* For people to see: what we would refuse of it is no reason to refuse the job. */
+/* For users to see: the job is accepted even where a request would be refused for it. */
 static void put_if_good(struct json *request, const char *key, struct json *value)
 {
     struct json *tried = json_copy_of(request);
@@ -258,7 +258,7 @@ static void put_names(struct json *request, const char *key, const struct json *
     buf_release(&text);
 }
 
-/* A part of a GPU counts as a whole one: with whom it is shared, Slurm decides. */
+/* A part of a GPU counts as a whole one: Slurm decides which jobs share it. */
 static int64_t gpus_of(const struct slurm_newcomer *newcomer)
 {
     int64_t gpus = json_count_at(newcomer->job, "gpus");
@@ -267,7 +267,7 @@ static int64_t gpus_of(const struct slurm_newcomer *newcomer)
     return gpus > 0 ? gpus : (shards + each - 1) / each;
 }
 
-/* People call their jobs what they like; here a name is one line, and not too long. */
+/* Names of jobs in Slurm are free; here a name is one line, and not too long. */
 static void put_name(struct json *request, const char *name)
 {
     char text[REQUEST_NAME_MAX + 1];
@@ -275,7 +275,7 @@ static void put_name(struct json *request, const char *name)
     for (; *name && count < REQUEST_NAME_MAX; name++)
         text[count++] = (unsigned char)*name < ' ' || *name == 127 ? ' ' : *name;
     while (*name && count > 0 && ((unsigned char)*name & 0xC0) == 0x80) {
-        name--; /* not in the middle of a letter */
+        name--; /* not in the middle of a character */
         count--;
     }
     text[count] = '\0';
@@ -283,7 +283,7 @@ static void put_name(struct json *request, const char *name)
         json_put_text(request, "name", text);
 }
 
-/* What it runs, where, and where its output goes. */
+/* Its command, folder and output. */
 static void put_looks(struct json *request, const struct json *job)
 {
     if (*json_text_at(job, "command")) {
@@ -297,7 +297,7 @@ static void put_looks(struct json *request, const struct json *job)
     put_path(request, "error", json_text_at(job, "errors"));
 }
 
-/* As it would have been asked of us. */
+/* The request that a user would have sent to berthd. */
 static struct json *request_of(const struct slurm_newcomer *newcomer)
 {
     const struct json *job = newcomer->job;
@@ -337,7 +337,7 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
         json_put_count(request, "array_index", json_count_at(job, "array_task"));
         json_put_count(request, "array_limit", json_count_at(job, "array_limit"));
     }
-    /* After a requeue Slurm sets a time of its own; 2037 was our doing. */
+    /* After a requeue Slurm sets a time of its own; 2037 was set by berth-slurm. */
     if (json_count_at(job, "begin") > 0 && json_count_at(job, "restarts") == 0 &&
         !json_flag_at(job, "parked"))
         json_put_number(request, "begin", (double)json_count_at(job, "begin"));
@@ -348,9 +348,9 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
     return request;
 }
 
-/* --- arriving ------------------------------------------------------------------------------ */
+/* --- submission ------------------------------------------------------------------------------ */
 
-/* What we cannot place is Slurm's affair. */
+/* Jobs that Berth cannot place are left to Slurm. */
 static int check_kind(const struct json *job, struct error *err)
 {
     if (json_get(job, "gpu_types_mixed"))
@@ -360,7 +360,7 @@ static int check_kind(const struct json *job, struct error *err)
     return 0;
 }
 
-/* When the job of this number that we know was submitted; 0: it does not say. */
+/* When the known job of this number was submitted; 0: its request does not say. */
 static int64_t first_submit(struct daemon *daemon, uint64_t id)
 {
     char *text = store_request(daemon->store, id);
@@ -373,7 +373,7 @@ static int64_t first_submit(struct daemon *daemon, uint64_t id)
     return submit_s;
 }
 
-/* We have seen the end of it: it is still there, held, because nobody wanted it. */
+/* Refuse a job that has ended here: Slurm still has it, held. */
 static int check_past(struct daemon *daemon, const struct slurm_newcomer *newcomer,
                       struct error *err)
 {
@@ -428,7 +428,7 @@ static int accept_job(struct daemon *daemon, const struct slurm_newcomer *newcom
     return r;
 }
 
-/* Another wish that is wrong: passed over, and said. */
+/* A kind without known throughput is skipped and logged. */
 static void forget_unknown_kind(struct daemon *daemon, struct json *request,
                                 uint64_t id)
 {

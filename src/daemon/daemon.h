@@ -33,7 +33,7 @@ struct users;
 struct daemon_type {
     const char *name;
     double usd_per_hour;
-    double speed; /* relative to others, of jobs whose rates are not known */
+    double speed; /* relative to other types, for jobs without known rates */
 };
 
 struct daemon_setup {
@@ -42,13 +42,13 @@ struct daemon_setup {
     const char *socket;    /* of the API                                           */
     const char *listen;    /* HOST:PORT, or NULL                                   */
     const char *fake_gpus; /* TYPE:N,…; NULL: what the machine has                 */
-    const char *policy;    /* NULL: as before, else the standard one               */
+    const char *policy;    /* NULL: that of the last start, or the standard one    */
     const char *flow;      /* or NULL                                              */
     const char *executor;  /* "local", "slurm", "slurm:partition=NAME,…"           */
     const char *run_program;
     const char *slurm_program;
     const char *slurm_driver; /* "auto"                                            */
-    const char *throughputs;  /* file of them, by kind and type; NULL: none known  */
+    const char *throughputs;  /* file of rates by kind and type; NULL: none known  */
     const char *slurm_bell;   /* path of a named pipe; NULL: below run_dir         */
     const char *munge_socket; /* of munged; NULL: where it usually is             */
     const char *const *partitions; /* up to a NULL: all                             */
@@ -65,7 +65,7 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
                struct error *err);
 void daemon_free(struct daemon *daemon);
 
-/* Until it is told to stop. */
+/* Run the loop until berthd is told to stop. */
 int daemon_run(struct daemon *daemon, struct error *err);
 
 /* --- callers -------------------------------------------------------------------------- */
@@ -79,7 +79,7 @@ struct caller {
 /* One's own jobs; all jobs for root and for the user that berthd runs as. */
 bool caller_may(const struct caller *caller, uint32_t owner);
 
-/* -EPERM unless it is one of those two. */
+/* -EPERM unless the caller is root or the user that berthd runs as. */
 int caller_check_admin(const struct caller *caller, struct error *err);
 
 /* --- for administrators --------------------------------------------------------------- */

@@ -45,7 +45,7 @@ struct flows {
 
 /* --- which policy ------------------------------------------------------------------- */
 
-/* Does this flow policy have levels whose number the settings do not give? */
+/* Does this flow policy have levels, and do the settings not give their number? */
 static bool has_default_levels(const struct flow_policy *flow, const char *settings)
 {
     bool said = strncmp(settings, "levels=", 7) == 0 || strstr(settings, ",levels=");
@@ -284,7 +284,7 @@ static bool is_admin(const struct http_request *request, struct http_reply *repl
     return false;
 }
 
-/* What a host may be called; it is printed, and compared. */
+/* Is this the name of a host?  Names are printed and compared. */
 static bool is_host_name(const char *name)
 {
     static const char fine[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -1,5 +1,5 @@
 /*
- * flows.h - whose packets go first: the flow policy, what hosts count of each job's traffic,
+ * flows.h - which packets go first: the flow policy, what hosts count of each job's traffic,
  * and what agents on the hosts are told.
  */
 #pragma once

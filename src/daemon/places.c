@@ -1,4 +1,4 @@
-/* places.c - where a berthd keeps what it keeps, and where it is found. */
+/* places.c - the folders of a berthd, and its socket. */
 #include "daemon/places.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "executor/local/local.h"
 
-/* A folder of ours that nobody else can look into, with those above it. */
+/* Make a folder for this user alone, and those above it. */
 static int make_folder(const char *path, mode_t mode, struct error *err)
 {
     char part[4096];
@@ -65,7 +65,7 @@ static int find_state(struct places *places, const char *state, bool system,
     return r;
 }
 
-/* Its name is too long for sockets below it: one in /tmp, the same every time. */
+/* The state folder is too long for sockets below it: use one in /tmp, always the same. */
 static int find_short(struct places *places, struct error *err)
 {
     char link[4200];

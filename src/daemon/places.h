@@ -1,4 +1,4 @@
-/* places.h - where a berthd keeps what it keeps, and where it is found. */
+/* places.h - the folders of a berthd, and its socket. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,12 +7,12 @@ struct error;
 
 struct places {
     char state_dir[4096]; /* jobs, logs, checkpoints: survives a reboot   */
-    char run_dir[4096];   /* sockets and folders of what runs: need not   */
+    char run_dir[4096];   /* sockets and folders of attempts: need not    */
     char socket[108];     /* of the API                                   */
 };
 
 /*
- * Work them out and make them, for us alone (0700).
+ * Find them, and make them for this user alone (0700).
  *
  *   state    --state, $XDG_STATE_HOME/berth, ~/.local/state/berth; system: /var/lib/berth
  *   run      $XDG_RUNTIME_DIR/berth, /tmp/berth-UID; system: /run/berth; with --state:

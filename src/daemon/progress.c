@@ -2,7 +2,7 @@
  * progress.c - what jobs on other hosts report of their progress, and the routes for it.
  *
  * Over TCP a job has no token of ours, and must not have: its own is good for nothing but its
- * progress.  It gets that for a credential of munge, which says whose process it is; the
+ * progress.  It gets that for a credential of munge, which names the user of the process; the
  * credential has to name the purpose, so that one made for something else is refused.
  */
 #include "daemon/progress.h"
@@ -34,7 +34,7 @@
 
 #define POLL_MS 1000
 #define JOB_TOKEN_CHARS 32
-#define TAIL_BYTES 65536 /* of a file, at a time: what is older is of no interest */
+#define TAIL_BYTES 65536 /* of a file at a time: older reports do not matter */
 
 /* A job that has reported, or may. */
 struct progress_entry {
@@ -135,7 +135,7 @@ static bool token_matches(const struct progress *progress, uint64_t id,
     return !differ;
 }
 
-/* --- passing it on ---------------------------------------------------------------------- */
+/* --- passing reports on ---------------------------------------------------------------------- */
 
 static void pass_report_on(struct progress *progress, struct progress_entry *entry)
 {
@@ -202,7 +202,7 @@ static bool read_number(const char **at, double *ret_number)
     return strcmp(word, "-") == 0 || units_number(word, ret_number);
 }
 
-/* "STEP [LOSS [TOTAL]]"; what is no number is not there. */
+/* "STEP [LOSS [TOTAL]]"; what is not a number counts as absent. */
 static bool read_line(const char *line, struct progress_report *ret_report)
 {
     struct progress_report report = { NAN, NAN, NAN, NAN };
@@ -237,7 +237,7 @@ bool progress_read(const char *text, size_t count, struct progress_report *ret_r
     return false;
 }
 
-/* In the thread: what has been added to a file, but for a line without its end. */
+/* In the worker thread: read what was added to a file, up to the last complete line. */
 static void read_file(struct progress_file *file)
 {
     char text[TAIL_BYTES];

@@ -1,6 +1,12 @@
 /*
- * routes.c - requests to berthd, answered: the table of routes, and events on their way
- * to those who watch.
+ * routes.c - the HTTP server of berthd: the tables of routes, what handlers share, the
+ * dashboard's page, and events on their way to clients.
+ *
+ *   berth ui ── POST /v1/ui (UNIX socket) ──► a pass, and a port on loopback
+ *   browser ─── GET /, its script and style     nothing secret in them: open to all
+ *           ─── POST /v1/session, the pass ──► a session, which goes with every request
+ *
+ * No port is open before the first "berth ui", unless berthd was told to listen.
  */
 #include "daemon/routes.h"
 
@@ -38,9 +44,9 @@ static void show_events(struct routes *routes, const struct http_request *reques
     stream_reply(routes->stream, request, reply);
 }
 
-/* ---- the dashboard's files, and how a browser comes in ---- */
+/* ---- the dashboard's files ---- */
 
-/* Only what comes from here runs or is loaded, and nobody puts it into a frame.  The
+/* Only what comes from here runs or is loaded, and no page puts it into a frame.  The
  * charts set styles by script, which this allows; style in markup is not. */
 static const char page_policy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -93,7 +99,7 @@ static bool is_public(void *context, const char *method, const char *target)
            find_asset(target);
 }
 
-/* ---- coming in ---- */
+/* ---- sessions ---- */
 
 static int64_t now_s(struct routes *routes)
 {
@@ -115,7 +121,7 @@ static bool find_session(void *context, const char *bearer, uint32_t *ret_uid,
     return true;
 }
 
-/* Pages that were open when berthd ended find it where it was. */
+/* Pages that were open when berthd ended find it at the same port. */
 static void reopen_page_port(struct routes *routes)
 {
     struct http *http = routes->http;
@@ -140,7 +146,7 @@ static int need_port(struct routes *routes, struct http *http, struct error *err
     return r;
 }
 
-/* How a browser on this machine says where we are. */
+/* The host in the address of the page, for a browser on this machine. */
 static const char *host_for_pages(const struct http *http)
 {
     const char *host = http_host(http);
@@ -437,9 +443,9 @@ bool routes_read_time(const struct http_request *request, const char *key,
     return true;
 }
 
-/* ---- events on their way to those who watch ---- */
+/* ---- events on their way to clients ---- */
 
-/* Whose job it is; nobody's but root's if that cannot be known any more. */
+/* The owner of a job; root if it is not known any more. */
 static uint32_t owner_of(struct routes *routes, uint64_t id)
 {
     if (id == 0)
@@ -536,7 +542,7 @@ static bool may_see(void *context, uint32_t uid, uint32_t owner)
     return caller_may(&caller, owner);
 }
 
-/* Will this job write no more? */
+/* Has this job written all its output? */
 static bool has_ended(void *context, uint64_t job)
 {
     const struct routes *routes = context;

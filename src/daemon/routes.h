@@ -1,4 +1,4 @@
-/* routes.h - one row per route of docs/api/openapi.yaml: requests to berthd, answered. */
+/* routes.h - the HTTP server of berthd: requests of docs/api/openapi.yaml, answered. */
 #pragma once
 
 #include <stdbool.h>

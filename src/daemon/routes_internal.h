@@ -1,4 +1,4 @@
-/* routes_internal.h - what the files of the routes share. */
+/* routes_internal.h - what files that handle requests share. */
 #pragma once
 
 #include <stdint.h>
@@ -79,11 +79,11 @@ bool routes_read_count(const struct http_request *request, const char *key, int6
 bool routes_read_time(const struct http_request *request, const char *key,
                       int64_t *ret_ns, struct http_reply *reply);
 
-/* The state, or NULL with a reply: the store cannot be written and we start over. */
+/* The state, or NULL with a reply: the store cannot be written and the engine is being rebuilt. */
 const struct state *routes_need_engine(struct routes *routes, struct daemon_view *facts,
                                        struct http_reply *reply);
 
-/* What berthd is and does: an object. */
+/* The nodes, and the server itself, as members of an object. */
 void routes_write_nodes(const struct daemon_view *facts, const char *key,
                         struct buf *body);
 void routes_write_server(struct routes *routes, const char *key, struct buf *body);

@@ -126,7 +126,7 @@ static void show_ledger(struct routes *routes, const struct http_request *reques
 
 struct server_counts {
     uint32_t held, waiting, running, stopping; /* jobs         */
-    uint32_t gpus, gpus_held, gpus_foreign;    /* accelerators */
+    uint32_t gpus, gpus_held, gpus_foreign;    /* GPUs         */
 };
 
 static void count_jobs_and_gpus(const struct state *state, struct server_counts *counts)
@@ -271,7 +271,7 @@ static void stop_server(struct routes *routes, const struct http_request *reques
     buf_print(&reply->body, "{\"pid\":%d}\n", (int)getpid());
 }
 
-/* ---- figures ---- */
+/* ---- metrics ---- */
 
 static void write_jobs_metrics(struct prometheus *out,
                                const struct server_counts *counts)

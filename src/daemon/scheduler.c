@@ -34,7 +34,7 @@ int64_t scheduler_now_ns(const struct scheduler *scheduler)
 
 static void on_due(uv_idle_t *handle)
 {
-    (void)handle; /* it is there so that the loop does not sleep */
+    (void)handle; /* its presence keeps the loop from sleeping */
 }
 
 void scheduler_want_pass(struct scheduler *scheduler)
@@ -461,8 +461,8 @@ void scheduler_stop(struct scheduler *scheduler)
 /* --- a pass ------------------------------------------------------------------------------- */
 
 /*
- * What an executor does not know.  A failed job may be started again if its owner said so,
- * a lost one may not, and one that is lost again and again has failed.
+ * Add what an executor does not know.  A failed job is started again if its request allows
+ * retries, a lost one fails if it must not be requeued, or if it is lost again and again.
  */
 static void complete_event(struct scheduler *scheduler, struct event *event)
 {
@@ -475,7 +475,7 @@ static void complete_event(struct scheduler *scheduler, struct event *event)
     const struct job *job = &scheduler->engine.state.jobs[event->job];
     struct scheduler_job *known = &scheduler->jobs[event->job];
     if (event->attempt != job->attempt || event->generation != job->generation)
-        return; /* of an attempt that is over: nobody will hear of it */
+        return; /* of an attempt that is over: it will be ignored */
     if (event->kind == EVENT_FAILED && job->failures < known->retries &&
         !job->leaving) {
         event->kind = EVENT_LOST;

@@ -2,7 +2,7 @@
  * start_conditions.h - what must come before a job may be scheduled: its owner's release, a
  * time, other jobs, its turn in an array.
  *
- * A job whose conditions are not met is held, so no policy sees it.  They are checked again
+ * A job that still has conditions is held, so no policy sees it.  They are checked again
  * when a job has started or ended, and at the earliest time that one of them names.
  */
 #pragma once

@@ -16,7 +16,7 @@
 #include "store/db.h"
 
 #define NAMED_MAX 6       /* jobs that one sentence names                */
-#define PREEMPTIONS_MAX 4 /* the newest that are told                    */
+#define PREEMPTIONS_MAX 4 /* the newest that are listed                  */
 #define WORDS_MAX 4096
 
 static double seconds(int64_t ns)
@@ -80,12 +80,12 @@ static void explain_held(struct why *why, const struct why_scene *scene, job_id 
         reasons_add(&why->reasons, "held", "it is held");
 }
 
-/* --- room ------------------------------------------------------------------------------- */
+/* --- resources ------------------------------------------------------------------------------- */
 
-/* Accelerators of one type that a job may use, by what has become of them. */
+/* GPUs of one type that a job may use, by their state. */
 struct type_use {
     uint32_t total, down, foreign, held, promised, free;
-    uint32_t free_index_most; /* on one node */
+    uint32_t free_most; /* on one node */
     uint64_t holders[NAMED_MAX], beneficiaries[NAMED_MAX];
     uint32_t holder_count, beneficiary_count;
 };
@@ -128,8 +128,7 @@ static void count_type(const struct state *state, uint32_t type,
         use->total += node->gpu_count;
         use->down += state->node_down[n] ? node->gpu_count : 0;
         use->free += free;
-        use->free_index_most =
-            free > use->free_index_most ? free : use->free_index_most;
+        use->free_most = free > use->free_most ? free : use->free_most;
         use->foreign += bits_count(state->foreign[n]);
     }
     for (job_id id = 0; id < state->job_count; id++) {
@@ -184,7 +183,7 @@ static void explain_type(struct reasons *reasons, const struct state *state,
     if (use.free >= job->gpus)
         reasons_add(reasons, "resources",
                     "%u %s are free, but at most %u on one node, and it %s be spread",
-                    use.free, type_name, use.free_index_most,
+                    use.free, type_name, use.free_most,
                     job->spread ? "cannot otherwise" : "must not");
 }
 
@@ -196,7 +195,7 @@ static void explain_beside(struct reasons *reasons, const struct job *job)
                 job->cpu_milli * 1e-3, job->mem_mib / 1024.0);
 }
 
-/* What there is too little of. */
+/* What resources are missing. */
 static void explain_room(struct why *why, const struct why_scene *scene, job_id id)
 {
     const struct state *state = &scene->engine->state;
@@ -294,7 +293,7 @@ static void explain_waiting(struct why *why, const struct why_scene *scene, job_
     why_change_find(scene, id, &why->reasons, why->change, sizeof why->change);
 }
 
-/* --- who sent it away --------------------------------------------------------------------- */
+/* --- preemptions --------------------------------------------------------------------- */
 
 static void tell_preemption(struct reasons *reasons, struct db_query *query,
                             int64_t now_ns)
@@ -359,7 +358,7 @@ void why_find(struct why *why, const struct why_scene *scene, job_id id)
     view->now_ns = now_ns;
 }
 
-/* --- in a few words --------------------------------------------------------------------------- */
+/* --- the brief reason --------------------------------------------------------------------------- */
 
 static const char *held_token(const struct why_scene *scene, uint64_t id)
 {

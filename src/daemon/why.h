@@ -1,6 +1,6 @@
 /*
- * why.h - what holds a job back: everything that does, who is ahead of it and by which rule,
- * and the smallest change that would start it now.
+ * why.h - what holds a job back: all reasons, the jobs ahead of it and by which rule, and the
+ * smallest change that would start it now.
  *
  * Changes are tried, never guessed: each is tried with the policy as it is, in a copy of
  * everything that is thrown away.
@@ -21,7 +21,7 @@ struct start_conditions;
 /* Trying changes keeps the loop waiting: no longer than this. */
 #define WHY_LIMIT_NS INT64_C(2000000000)
 
-/* What there is to look at. */
+/* What an explanation is made from. */
 struct why_scene {
     struct engine *engine;
     const struct start_conditions
@@ -37,7 +37,7 @@ struct why {
     char change[240]; /* the smallest that would start it now; "" if none was found */
 };
 
-/* Of a live job, in whatever state it is. */
+/* Explain a live job, in any state. */
 void why_find(struct why *why, const struct why_scene *scene, job_id job);
 
 /*

@@ -32,9 +32,9 @@
 #include "model/throughput.h"
 #include "policy/policy.h"
 
-#define LEAVERS_MAX 128 /* running jobs whose leaving is tried        */
+#define LEAVERS_MAX 128 /* running jobs that are tried as cancelled   */
 #define ASKED_MAX 3     /* of them, how often the policy is asked too */
-#define POLL_NS 200000  /* between looks at a child                   */
+#define POLL_NS 200000  /* between two polls of a child               */
 
 /* --- trying a change in a child ----------------------------------------------------- */
 
@@ -196,7 +196,7 @@ bool why_change_fits(const struct why_scene *scene, job_id id, const struct job 
     return fits;
 }
 
-/* There is room, and it is given to this job. */
+/* With this change there is room, and the policy gives it to this job. */
 static bool helps(const struct search *s, const struct job *as)
 {
     return why_change_fits(s->scene, s->id, as, JOB_NONE) &&
@@ -208,14 +208,14 @@ static const struct job *job_of(const struct search *s)
     return &s->scene->engine->state.jobs[s->id];
 }
 
-/* How fast it would go, of the size and on the types that it is given to try. */
+/* Its rate with the size and the types that are tried. */
 static void set_best(const struct search *s, struct job *as)
 {
     const struct throughput *rates = s->scene->engine->state.view.rates;
     as->rate_best_per_s = throughput_best(rates, as, &as->type_best);
 }
 
-/* On whatever nodes there are. */
+/* On any node. */
 static bool try_any_node(const struct search *s)
 {
     char flags[32];
@@ -259,7 +259,7 @@ static bool try_spread(const struct search *s)
     return true;
 }
 
-/* The most that there is room for. */
+/* With the largest number of GPUs that there is room for. */
 static bool try_fewer(const struct search *s)
 {
     const struct job *job = job_of(s);

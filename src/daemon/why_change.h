@@ -10,8 +10,8 @@ struct reasons;
 struct why_scene;
 
 /*
- * There is room for 'job' now, if it were as 'as' says; 'gone' (or JOB_NONE) has left.  Asks
- * no policy.
+ * Is there room for 'job' now, if it were as 'as' says and 'gone' (or JOB_NONE) had left?  The
+ * policy is not asked.
  */
 bool why_change_fits(const struct why_scene *scene, job_id job, const struct job *as,
                      job_id gone);

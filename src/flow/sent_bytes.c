@@ -13,22 +13,22 @@
 #include "base/map.h"
 #include "base/memory.h"
 
-#define SMOOTH_S 10.0    /* a rate forgets in about that time             */
+#define SMOOTH_S 10.0    /* time constant of the smoothed rate            */
 #define AT_LEAST_S 0.5   /* between two counts that give a rate           */
-#define TELL_EVERY_S 1.5 /* and at once when the rate has changed so much: */
+#define TELL_EVERY_S 1.5 /* between reports, unless the rate changed so much: */
 #define TELL_RATIO 1.25
-#define HELD_UP_PER_S 1.0 /* told of one that sent before and does not now  */
+#define HELD_UP_PER_S 1.0 /* reported of a job that sent before and does not now */
 #define HOSTS_MAX 8192
 #define NONE UINT32_MAX
 
-/* One host's word on one job. */
+/* What one host has counted of one job. */
 struct sent_bytes_count {
     uint32_t next; /* of the same job, or of the free ones; NONE: the last */
     uint32_t host;
-    int64_t bytes;   /* as it was said last                   */
-    int64_t at_ns;   /* then                                  */
-    double per_s;    /* smoothed; NAN: known once it speaks again */
-    int64_t rate_ns; /* when the rate was worked out          */
+    int64_t bytes;   /* the newest count                      */
+    int64_t at_ns;   /* its time                              */
+    double per_s;    /* smoothed; NAN: not known before the next count */
+    int64_t rate_ns; /* when the rate was computed            */
     int64_t base;    /* bytes then                            */
 };
 
@@ -98,7 +98,7 @@ static uint32_t find_host(const struct sent_bytes *sent, const char *name)
     return NONE;
 }
 
-/* One that is named for the first time gets a number; they stay until all is cleared. */
+/* A new host gets a number, which it keeps until all is cleared. */
 int sent_bytes_host(struct sent_bytes *sent, const char *name, int64_t now_ns,
                     struct error *err)
 {
@@ -180,7 +180,7 @@ void sent_bytes_drop(struct sent_bytes *sent, uint64_t job)
 
 /* --- counting ------------------------------------------------------------------------- */
 
-/* From the bytes since the last time, with a weight for how long ago that was. */
+/* Smooth the rate, weighted by the time since it was last computed. */
 static void update_rate(struct sent_bytes_count *count, int64_t now_ns)
 {
     double seconds = (double)(now_ns - count->rate_ns) * 1e-9;
@@ -220,7 +220,7 @@ int sent_bytes_count(struct sent_bytes *sent, uint64_t job, const char *host,
     return 0;
 }
 
-/* Hosts say nothing while nothing is sent: what was lately is less with every second. */
+/* Hosts report nothing while nothing is sent: the rate decays with every second. */
 static double rate_now(const struct sent_bytes_count *count, int64_t now_ns)
 {
     double seconds = (double)(now_ns - count->at_ns) * 1e-9;

@@ -1,4 +1,4 @@
-/* flow_stream.c - whose packets go first, to the agents that mark them. */
+/* flow_stream.c - which packets go first, for the agents that mark them. */
 #include "http/flow_stream.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@ struct flow_client {
     struct subscriber subscriber;
     struct flow_stream *stream;
     char host[FLOW_STREAM_HOST_MAX];
-    uint64_t version; /* that it was given */
+    uint64_t version; /* that it was sent */
 };
 
 struct flow_stream {
@@ -31,11 +31,11 @@ struct flow_stream {
 
 /* ---- what a client gets ---- */
 
-/* How things stand now, unless it knows. */
+/* Write the present state, unless the client has it. */
 static void write_client(struct subscriber *subscriber)
 {
     struct flow_client *client =
-        (struct flow_client *)subscriber; /* it begins with it */
+        (struct flow_client *)subscriber; /* its first member */
     struct flow_stream *stream = client->stream;
     if (client->version == stream->version && !subscriber->beat)
         return;
@@ -50,7 +50,7 @@ static void write_client(struct subscriber *subscriber)
     subscriber->beat = false;
 }
 
-/* ---- when ---- */
+/* ---- changes ---- */
 
 static void on_gathered(uv_timer_t *timer)
 {
@@ -67,7 +67,7 @@ void flow_stream_changed(struct flow_stream *stream)
     uv_timer_start(&stream->gather, on_gathered, GATHER_MS, 0);
 }
 
-/* ---- coming and going ---- */
+/* ---- clients ---- */
 
 void flow_stream_reply(struct flow_stream *stream, const char *host,
                        struct http_reply *reply)
@@ -107,7 +107,7 @@ void flow_stream_open(struct flow_stream **ret_stream,
         stream->setup.heartbeat_ms = FLOW_STREAM_HEARTBEAT_MS;
     uv_timer_init(setup->loop, &stream->gather);
     stream->gather.data = stream;
-    /* Looked at three times in a beat, so that nobody waits for longer than one. */
+    /* Checked three times per heartbeat, so that no client waits for longer than one. */
     stream->subscribers =
         (struct subscribers){ .loop = setup->loop,
                               .count_max = stream->setup.clients_max,

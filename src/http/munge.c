@@ -1,4 +1,4 @@
-/* munge.c - who somebody on another host is, by munge's word. */
+/* munge.c - authenticate a caller on another host by a credential of munge. */
 #include "http/munge.h"
 
 #include <errno.h>
@@ -19,13 +19,13 @@
 struct munge {
     uv_loop_t *loop;
     char *socket;
-    uint32_t count; /* questions under way */
+    uint32_t count; /* credentials being read */
     bool closing;
 };
 
 struct munge_question {
     struct munge *munge;
-    void (*done)(void *context, const struct munge_word *word); /* NULL: nobody asks */
+    void (*done)(void *context, const struct munge_word *word); /* NULL: cancelled */
     void *context;
     uv_process_t process;
     uv_pipe_t in, out;
@@ -119,7 +119,7 @@ static void on_room(uv_handle_t *handle, size_t wish, uv_buf_t *buf)
                        (unsigned)(ANSWER_MAX - question->answer_count));
 }
 
-/* More than fits (UV_ENOBUFS) is an answer to nobody's question. */
+/* An answer that does not fit (UV_ENOBUFS) is ignored. */
 static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
 {
     struct munge_question *question = stream->data;

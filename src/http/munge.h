@@ -1,9 +1,9 @@
 /*
- * munge.h - who somebody on another host is, by munge's word.
+ * munge.h - authenticate a caller on another host by a credential of munge.
  *
- * Every host of a Slurm cluster has munge: whoever asks his own munged for a credential gets
- * one that says who he is, and ours reads it.  A credential is good once and for minutes.
- * It is read by 'unmunge', a process beside us, so that nothing waits for it.
+ * Every host of a Slurm cluster has munge: a process gets a credential from its own munged
+ * that names its user, and the munged of this host reads it.  A credential is valid once and
+ * for minutes.  It is read by 'unmunge', a child process, so that the loop does not wait.
  */
 #pragma once
 
@@ -19,13 +19,13 @@ struct uv_loop_s;
 struct munge_word {
     bool good;
     uint32_t uid;
-    const char *payload; /* what he wanted said with it */
+    const char *payload; /* the text in the credential */
 };
 
 /* 'socket': of munged; NULL: where it usually is. */
 struct munge *munge_new(struct uv_loop_s *loop, const char *socket);
 
-/* Those who were asked for are told nothing more.  The loop has to run on. */
+/* Credentials being read are forgotten.  The loop has to run on. */
 void munge_free(struct munge *munge);
 
 /*
