@@ -1,4 +1,4 @@
-/* api_json.c - what there is to see, as JSON. */
+/* api_json.c - jobs, nodes and the ledger as JSON. */
 #include "api/api_json.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ static void put_progress(struct buf *buf, const struct api_job *job)
     json_write_close(buf, '}');
 }
 
-/* What a job is and how it fares: for its owner. */
+/* Name, reason and progress of a job: for its owner. */
 static void put_private(struct buf *buf, const struct api_job *job)
 {
     json_write_text_if(buf, "name", job->name);
@@ -90,7 +90,7 @@ void api_write_end(struct buf *buf)
 
 /* ---- nodes ---- */
 
-/* Who holds this accelerator. */
+/* The jobs that hold this GPU. */
 static void put_holders(struct buf *buf, const struct state *state, node_id node,
                         uint64_t gpu)
 {
@@ -118,7 +118,7 @@ static void put_gpu(struct buf *buf, const struct state *state, node_id node,
     json_write_close(buf, '}');
 }
 
-/* By accelerator, where anything is known. */
+/* By GPU, where anything is known. */
 static void put_busy(struct buf *buf, node_id node, uint32_t gpus,
                      const struct api_node_source *asked)
 {
@@ -151,7 +151,7 @@ static void put_node(struct buf *buf, const struct state *state, node_id id,
         json_write_text(buf, "reason", reason);
     json_write_open(buf, "held", '[');
     for (uint32_t gpu = 0; gpu < node->gpu_count; gpu++)
-        if (!(room->gpus >> gpu & 1)) /* free ones need no word */
+        if (!(room->gpus >> gpu & 1)) /* free ones are left out */
             put_gpu(buf, state, id, gpu);
     json_write_close(buf, ']');
     put_busy(buf, id, node->gpu_count, asked);
@@ -173,16 +173,17 @@ void api_write_nodes(struct buf *buf, const char *key, const struct state *state
 
 /* ---- the ledger ---- */
 
-static double seconds(int64_t ns)
+static double seconds_of(int64_t ns)
 {
     return (double)ns * 1e-9;
 }
 
-static void put_price(struct buf *buf, const struct api_entry *entry)
+static void put_cost(struct buf *buf, const struct api_entry *entry)
 {
-    json_write_number(buf, "predicted_cost_gpu_s", seconds(entry->predicted_cost_ns));
+    json_write_number(buf, "predicted_cost_gpu_s",
+                      seconds_of(entry->predicted_cost_ns));
     json_write_number(buf, "actual_cost_gpu_s",
-                      seconds(entry->pause_ns + entry->load_ns + entry->redo_ns));
+                      seconds_of(entry->pause_ns + entry->load_ns + entry->redo_ns));
     put_number(buf, "wait_saved_s", entry->wait_saved_s);
 }
 
@@ -195,10 +196,10 @@ void api_write_entry(struct buf *buf, const struct api_entry *entry)
         json_write_count(buf, "for", (int64_t)entry->beneficiary);
     json_write_text(buf, "rule", entry->rule);
     json_write_count(buf, "gpus", entry->gpus);
-    put_price(buf, entry);
-    json_write_number(buf, "pause_gpu_s", seconds(entry->pause_ns));
-    json_write_number(buf, "load_gpu_s", seconds(entry->load_ns));
-    json_write_number(buf, "redo_gpu_s", seconds(entry->redo_ns));
+    put_cost(buf, entry);
+    json_write_number(buf, "pause_gpu_s", seconds_of(entry->pause_ns));
+    json_write_number(buf, "load_gpu_s", seconds_of(entry->load_ns));
+    json_write_number(buf, "redo_gpu_s", seconds_of(entry->redo_ns));
     json_write_flag(buf, "open", entry->open);
     json_write_close(buf, '}');
 }
@@ -210,6 +211,6 @@ void api_write_preempted(struct buf *buf, const struct api_entry *entry)
         json_write_count(buf, "job", (int64_t)entry->beneficiary);
     json_write_text(buf, "rule", entry->rule);
     json_write_time(buf, "at", entry->at_ns);
-    put_price(buf, entry);
+    put_cost(buf, entry);
     json_write_close(buf, '}');
 }

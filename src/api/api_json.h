@@ -1,8 +1,8 @@
 /*
- * api_json.h - what there is to see, in the words of docs/api/openapi.yaml.
+ * api_json.h - jobs, nodes and the ledger as JSON, with the keys of docs/api/openapi.yaml.
  *
- * A job's record is gathered from what the store keeps and, while it lives, from what
- * the engine knows right now; here it becomes JSON.  What does not apply is absent.
+ * A job comes from the store and, until it ends, from the engine's state as well.  What does
+ * not apply is left out.
  */
 #pragma once
 
@@ -31,23 +31,23 @@ struct api_job {
 
     const char *command; /* JSON; of one job that was asked for by its id */
     const char *cwd, *output;
-    bool private; /* somebody else asks: what it is stays its owner's */
+    bool private; /* another user asks: only the owner sees name, command and progress */
 };
 
 /* One object without its closing brace, so that more can be added; then api_write_end(). */
 void api_write_job(struct buf *buf, const char *key, const struct api_job *job);
 void api_write_end(struct buf *buf);
 
-/* What the state does not know of nodes. */
+/* What the state does not know of nodes: asked by callbacks. */
 struct api_node_source {
-    /* Why it is down or drained; "": nobody knows. */
+    /* Why a node is down or drained; "": not known. */
     const char *(*reason)(const void *context, node_id node);
-    /* How busy an accelerator of it is, in percent; -1: nobody knows. */
+    /* How busy a GPU of the node is, in percent; -1: not known. */
     int (*busy)(const void *context, node_id node, uint32_t gpu);
     const void *context;
 };
 
-/* Nodes, who holds which of their accelerators, what is free on them: an array. */
+/* An array of nodes, with the jobs on each of their GPUs and what is free. */
 void api_write_nodes(struct buf *buf, const char *key, const struct state *state,
                      const struct api_node_source *asked);
 

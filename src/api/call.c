@@ -1,4 +1,4 @@
-/* call.c - a request to berthd: where it is, who asks, and what its answer means. */
+/* call.c - a request to berthd: its address, the token, and what the answer means. */
 #include "api/call.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ struct call {
     char *address;             /* a socket's path, or a URL */
     char token[TOKEN_MAX + 1]; /* "": none                  */
     struct buf answer;
-    long answer_s; /* the longest a daemon may think about a call */
+    long answer_s; /* the longest time to wait for an answer */
     bool standard;
 };
 
@@ -59,7 +59,7 @@ static int set_token(struct call *call, struct error *err)
         given = token;
     }
     if (!given || !*given)
-        return 0; /* it will answer 401, and say so */
+        return 0; /* berthd answers 401 and says so */
     if (!is_token(given))
         return error_set(err, -EINVAL, "BERTH_TOKEN: is no token");
     call_set_token(call, given);
@@ -90,7 +90,7 @@ static int set_address(struct call *call, const char *address, struct error *err
     return 0;
 }
 
-/* This user's own daemon; the system's where there is no own but that one is there. */
+/* The daemon of this user, or the system's where only that one exists. */
 static int set_standard(struct call *call, struct error *err)
 {
     char path[PATHS_MAX];
@@ -146,17 +146,17 @@ void call_hurry(struct call *call, long seconds)
     call->answer_s = seconds;
 }
 
-static bool keep(void *context, long status, const char *bytes, size_t count)
+static bool keep_answer(void *context, long status, const char *bytes, size_t count)
 {
     struct call *call = context;
     buf_add(&call->answer, bytes, count);
     return !call->answer.full;
 }
 
-static int ask(struct call *call, const struct question *question, long *ret_status,
-               struct error *err)
+static int send_request(struct call *call, const struct transport_request *request,
+                        long *ret_status, struct error *err)
 {
-    struct question q = *question;
+    struct transport_request q = *request;
     q.token = call->token[0] ? call->token : NULL;
     buf_reset(&call->answer);
     int r = call->transport->ask(call->transport, &q, ret_status, err);
@@ -166,7 +166,7 @@ static int ask(struct call *call, const struct question *question, long *ret_sta
 }
 
 /* The sentence of a refusal; with the field it is about where that is not in it. */
-static int refused(struct call *call, long status, struct error *err)
+static int explain_refusal(struct call *call, long status, struct error *err)
 {
     static const struct {
         long status;
@@ -199,21 +199,21 @@ int call_json(struct call *call, const char *method, const char *path,
 {
     char *text = body ? json_text_exact(body) : NULL;
     long status;
-    int r = ask(call,
-                &(struct question){ .method = method,
-                                    .path = path,
-                                    .body = text,
-                                    .answer_s = call->answer_s,
-                                    .take = keep,
-                                    .context = call },
-                &status, err);
+    int r = send_request(call,
+                         &(struct transport_request){ .method = method,
+                                                      .path = path,
+                                                      .body = text,
+                                                      .answer_s = call->answer_s,
+                                                      .take = keep_answer,
+                                                      .context = call },
+                         &status, err);
     free(text);
     if (r == -EPIPE || r == -ETIMEDOUT)
         r = -EIO;
     if (r < 0)
         return r;
     if (status < 200 || status >= 300)
-        return refused(call, status, err);
+        return explain_refusal(call, status, err);
     if (!ret)
         return 0;
     struct error inner;
@@ -228,43 +228,44 @@ bool call_answers(struct call *call)
     return call_json(call, "GET", "/v1/server", NULL, NULL, NULL) != -ECONNREFUSED;
 }
 
-/* A stream on its way. */
-struct flow {
+/* A stream that is being read. */
+struct call_reader {
     struct call *call;
     const struct call_stream *stream;
 };
 
-static bool hand_on(void *context, long status, const char *bytes, size_t count)
+static bool pass_stream(void *context, long status, const char *bytes, size_t count)
 {
-    struct flow *flow = context;
+    struct call_reader *reader = context;
     if (status >= 400)
-        return keep(flow->call, status, bytes, count);
-    return flow->stream->take(flow->stream->context, bytes, count);
+        return keep_answer(reader->call, status, bytes, count);
+    return reader->stream->take(reader->stream->context, bytes, count);
 }
 
-static bool go_on(void *context)
+static bool continue_stream(void *context)
 {
-    struct flow *flow = context;
-    return flow->stream->idle(flow->stream->context);
+    struct call_reader *reader = context;
+    return reader->stream->idle(reader->stream->context);
 }
 
 int call_stream(struct call *call, const char *path, const struct call_stream *stream,
                 struct error *err)
 {
-    struct flow flow = { .call = call, .stream = stream };
+    struct call_reader reader = { .call = call, .stream = stream };
     long status;
-    int r = ask(call,
-                &(struct question){ .method = "GET",
-                                    .path = path,
-                                    .take = hand_on,
-                                    .idle = stream->idle ? go_on : NULL,
-                                    .context = &flow },
-                &status, err);
+    int r = send_request(
+        call,
+        &(struct transport_request){ .method = "GET",
+                                     .path = path,
+                                     .take = pass_stream,
+                                     .idle = stream->idle ? continue_stream : NULL,
+                                     .context = &reader },
+        &status, err);
     if (r == -ECANCELED)
         return 0;
     if (r < 0 && (r != -EPIPE || status == 0))
         return r;
     if (status >= 400)
-        return refused(call, status, err);
+        return explain_refusal(call, status, err);
     return r == 0 ? 0 : error_set(err, -EIO, "berthd has gone away");
 }

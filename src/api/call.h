@@ -1,8 +1,8 @@
 /*
  * call.h - a request to berthd, and its answer; for the command line.
  *
- * One call is one daemon's address and a connection that is kept.  Calls wait for their
- * answer; those that stream hand on what comes as it comes.
+ * A call is the address of a daemon and a connection to it that is kept open.  A request waits
+ * for its answer; a stream is handed to the caller as it arrives.
  */
 #pragma once
 
@@ -22,10 +22,11 @@ struct json;
 int call_open(struct call **ret_call, const char *address, struct error *err);
 void call_close(struct call *call);
 
-/* Say this token to a URL from now on, whatever call_open() found; NULL: none. */
+/* Send this token to a URL from now on, instead of what call_open() found; NULL: none. */
 void call_set_token(struct call *call, const char *token);
 
-/* Where it is, for people; and whether nobody said so: then a daemon may be started. */
+/* The address, for messages; and whether it is the standard one, so that a daemon may be
+ * started there. */
 const char *call_address(const struct call *call);
 bool call_is_standard(const struct call *call);
 
@@ -36,18 +37,18 @@ bool call_answers(struct call *call);
  * Send 'body' (NULL: none) and read the answer, which the caller frees (NULL 'ret': it is
  * not wanted).  What berthd refuses comes back with its sentence: -EINVAL (400), -EACCES
  * (401, 403), -ESRCH (404), -EBUSY (409), -E2BIG (413), else -EIO; -ECONNREFUSED if
- * nobody answers.
+ * no daemon answers.
  */
 int call_json(struct call *call, const char *method, const char *path,
               const struct json *body, struct json **ret, struct error *err);
 
-/* Do not wait longer than this for an answer: for those who have other things to do. */
+/* Do not wait longer than this for an answer. */
 void call_hurry(struct call *call, long seconds);
 
 /*
- * GET something that goes on.  'take' gets the bytes as they come and returns false to
- * end it; 'idle', if not NULL, is asked several times a second whether to go on.  0 when
- * it has ended, by either side; errors as above.
+ * GET a stream.  'take' gets the bytes as they arrive and returns false to end it; 'idle', if
+ * not NULL, is called several times a second and returns false to end it.  0 when the stream
+ * has ended, by either side; errors as above.
  */
 struct call_stream {
     bool (*take)(void *context, const char *bytes, size_t count);

@@ -1,4 +1,4 @@
-/* paths.c - the usual places, from the environment. */
+/* paths.c - standard paths of folders and sockets, from the environment. */
 #include "api/paths.h"
 
 #include <errno.h>
@@ -13,15 +13,15 @@
 #include "base/error.h"
 #include "executor/local/local.h"
 
-static int printed(int count, size_t size, struct error *err)
+static int check_length(int count, size_t size, struct error *err)
 {
     if (count < 0 || (size_t)count >= size)
         return error_set(err, -ENAMETOOLONG, "a path is longer than %zu bytes", size);
     return 0;
 }
 
-/* A folder that a variable names; relative ones do not count. */
-static const char *folder(const char *variable)
+/* The folder that a variable names; relative paths do not count. */
+static const char *read_folder(const char *variable)
 {
     const char *path = getenv(variable);
     return path && path[0] == '/' ? path : NULL;
@@ -29,25 +29,25 @@ static const char *folder(const char *variable)
 
 int paths_state(char *path, size_t size, struct error *err)
 {
-    const char *state = folder("XDG_STATE_HOME");
+    const char *state = read_folder("XDG_STATE_HOME");
     if (state)
-        return printed(snprintf(path, size, "%s/berth", state), size, err);
-    const char *home = folder("HOME");
+        return check_length(snprintf(path, size, "%s/berth", state), size, err);
+    const char *home = read_folder("HOME");
     struct passwd *user = home ? NULL : getpwuid(getuid());
     home = home ? home : user ? user->pw_dir : NULL;
     if (!home)
         return error_set(err, -ENOENT, "HOME is not set, and user %u has no home",
                          (unsigned)getuid());
-    return printed(snprintf(path, size, "%s/.local/state/berth", home), size, err);
+    return check_length(snprintf(path, size, "%s/.local/state/berth", home), size, err);
 }
 
 int paths_run(char *path, size_t size, struct error *err)
 {
-    const char *runtime = folder("XDG_RUNTIME_DIR");
+    const char *runtime = read_folder("XDG_RUNTIME_DIR");
     if (runtime && strlen(runtime) + strlen("/berth") <= LOCAL_RUN_DIR_MAX)
-        return printed(snprintf(path, size, "%s/berth", runtime), size, err);
-    return printed(snprintf(path, size, "/tmp/berth-%u", (unsigned)geteuid()), size,
-                   err);
+        return check_length(snprintf(path, size, "%s/berth", runtime), size, err);
+    return check_length(snprintf(path, size, "/tmp/berth-%u", (unsigned)geteuid()),
+                        size, err);
 }
 
 int paths_check(const char *path, struct error *err)
@@ -75,26 +75,28 @@ int paths_socket(char *path, size_t size, struct error *err)
     int r = paths_run(run, sizeof run, err);
     if (r == 0)
         r = paths_check(run, err);
-    return r < 0 ? r : printed(snprintf(path, size, "%s/api.sock", run), size, err);
+    return r < 0 ? r
+                 : check_length(snprintf(path, size, "%s/api.sock", run), size, err);
 }
 
 /* Where the folder's own path is too long for a socket, run.path names another. */
 int paths_socket_of(char *path, size_t size, const char *state, struct error *err)
 {
     struct sockaddr_un address;
-    int r = printed(snprintf(path, size, "%s/run/api.sock", state), size, err);
+    int r = check_length(snprintf(path, size, "%s/run/api.sock", state), size, err);
     if (r < 0 || strlen(path) < sizeof address.sun_path)
         return r;
     char other[PATHS_MAX];
-    r = printed(snprintf(other, sizeof other, "%s/run.path", state), sizeof other, err);
+    r = check_length(snprintf(other, sizeof other, "%s/run.path", state), sizeof other,
+                     err);
     FILE *file = r == 0 ? fopen(other, "re") : NULL;
     if (!file)
-        return 0; /* not there yet: whoever connects will say so */
+        return 0; /* not there yet: connecting to it fails with a sentence */
     if (fgets(other, sizeof other, file)) {
         other[strcspn(other, "\n")] = '\0';
         r = paths_check(other, err);
         if (r == 0)
-            r = printed(snprintf(path, size, "%s/api.sock", other), size, err);
+            r = check_length(snprintf(path, size, "%s/api.sock", other), size, err);
     }
     fclose(file);
     return r;

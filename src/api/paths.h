@@ -1,4 +1,4 @@
-/* paths.h - where a daemon keeps its things and where it is to be found. */
+/* paths.h - standard paths of a daemon's state folder and its socket. */
 #pragma once
 
 #include <stddef.h>
@@ -14,8 +14,8 @@ int paths_state(char *path, size_t size, struct error *err);
 int paths_run(char *path, size_t size, struct error *err);
 
 /*
- * -EPERM, with a sentence, if that folder is there and not this user's own: anybody can make
- * one in /tmp, and whoever listens there would be sent scripts and environments.
+ * -EPERM, with a sentence, if that folder exists and belongs to another user: any user can make
+ * one in /tmp, and a program that listens there would receive scripts and environments.
  */
 int paths_check(const char *path, struct error *err);
 

@@ -1,8 +1,7 @@
 /*
- * request.c - a job's request in JSON, from one table of fields.
+ * request.c - a job's request in JSON, by a table of fields.
  *
- * Each field is a row: its key, its type, where it stands in the struct, its bounds.  What
- * is not so simple (lists, what fields mean beside each other) has a function.
+ * Lists, and rules about several fields, have functions of their own.
  */
 #include "api/request.h"
 
@@ -92,8 +91,8 @@ static const char *const dependency_kinds[] = {
 
 static const char *const no_words[] = { NULL };
 
-/* What one reading needs everywhere. */
-struct reading {
+/* A request that is being read. */
+struct request_reader {
     struct request *request;
     struct arena *arena;
     size_t bytes; /* of all texts so far */
@@ -126,7 +125,7 @@ const char *request_signal_name(int number)
     return text;
 }
 
-/* What holds where nothing is said. */
+/* Values of fields that are absent. */
 static void request_defaults(struct request *request)
 {
     *request = (struct request){
@@ -136,19 +135,19 @@ static void request_defaults(struct request *request)
     };
 }
 
-static int wrong(struct reading *reading, const char *key, const char *want)
+static int set_wrong(struct request_reader *reader, const char *key, const char *want)
 {
-    return error_set(reading->err, -EINVAL, "%s: want %s", key, want);
+    return error_set(reader->err, -EINVAL, "%s: want %s", key, want);
 }
 
-/* A text of the caller's, counted and copied. */
-static const char *keep(struct reading *reading, const char *text)
+/* A copy of a text, counted. */
+static const char *keep_text(struct request_reader *reader, const char *text)
 {
-    reading->bytes += strlen(text) + 1;
-    return arena_text(reading->arena, text);
+    reader->bytes += strlen(text) + 1;
+    return arena_text(reader->arena, text);
 }
 
-static bool visible(const char *text)
+static bool is_visible(const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c; c++)
         if (*c < 0x20 || *c == 0x7f)
@@ -156,101 +155,100 @@ static bool visible(const char *text)
     return true;
 }
 
-static int read_text(struct reading *reading, const struct field *field,
+static int read_text(struct request_reader *reader, const struct field *field,
                      const struct json *value, const char **ret_text)
 {
     const char *text = json_as_text(value);
     if (!text)
-        return wrong(reading, field->name, "a text");
+        return set_wrong(reader, field->name, "a text");
     size_t length = strlen(text);
     if (length == 0)
-        return error_set(reading->err, -EINVAL, "%s: is empty", field->name);
+        return error_set(reader->err, -EINVAL, "%s: is empty", field->name);
     if (length > (size_t)field->max)
-        return error_set(reading->err, -EINVAL, "%s: has %zu bytes, %.0f are the most",
+        return error_set(reader->err, -EINVAL, "%s: has %zu bytes, %.0f are the most",
                          field->name, length, field->max);
-    if (field->type == FIELD_WORD && !visible(text))
-        return error_set(reading->err, -EINVAL, "%s: has a control character in it",
+    if (field->type == FIELD_WORD && !is_visible(text))
+        return error_set(reader->err, -EINVAL, "%s: has a control character in it",
                          field->name);
-    *ret_text = keep(reading, text);
+    *ret_text = keep_text(reader, text);
     return 0;
 }
 
-static int read_number(struct reading *reading, const struct field *field,
+static int read_number(struct request_reader *reader, const struct field *field,
                        const struct json *value, double *ret_number)
 {
     if (!json_as_number(value, ret_number))
-        return wrong(reading, field->name, "a number");
+        return set_wrong(reader, field->name, "a number");
     if (!(*ret_number >= field->min && *ret_number <= field->max))
-        return error_set(reading->err, -EINVAL, "%s: is %g, want %.10g to %.10g",
+        return error_set(reader->err, -EINVAL, "%s: is %g, want %.10g to %.10g",
                          field->name, *ret_number, field->min, field->max);
     return 0;
 }
 
-static int read_count(struct reading *reading, const struct field *field,
+static int read_count(struct request_reader *reader, const struct field *field,
                       const struct json *value, int64_t *ret_count)
 {
     if (!json_as_count(value, ret_count))
-        return wrong(reading, field->name, "a whole number");
+        return set_wrong(reader, field->name, "a whole number");
     if ((double)*ret_count < field->min || (double)*ret_count > field->max)
-        return error_set(reading->err, -EINVAL, "%s: is %lld, want %.0f to %.0f",
+        return error_set(reader->err, -EINVAL, "%s: is %lld, want %.0f to %.0f",
                          field->name, (long long)*ret_count, field->min, field->max);
     return 0;
 }
 
-static int read_args(struct reading *reading, const struct field *field,
+static int read_args(struct request_reader *reader, const struct field *field,
                      const struct json *value, const char *const **ret_words)
 {
     if (!json_is_array(value))
-        return wrong(reading, field->name, "an array of texts");
+        return set_wrong(reader, field->name, "an array of texts");
     size_t count = json_count(value);
     if (count > REQUEST_ARGS_MAX)
-        return error_set(reading->err, -EINVAL, "%s: has %zu words, %d are the most",
+        return error_set(reader->err, -EINVAL, "%s: has %zu words, %d are the most",
                          field->name, count, REQUEST_ARGS_MAX);
-    const char **words = arena_array(reading->arena, const char *, count + 1);
+    const char **words = arena_array(reader->arena, const char *, count + 1);
     for (size_t i = 0; i < count; i++) {
         const char *text = json_as_text(json_item(value, i));
         if (!text)
-            return wrong(reading, field->name, "an array of texts");
-        words[i] = keep(reading, text);
+            return set_wrong(reader, field->name, "an array of texts");
+        words[i] = keep_text(reader, text);
     }
     *ret_words = words;
     return 0;
 }
 
-static int read_env(struct reading *reading, const struct field *field,
+static int read_env(struct request_reader *reader, const struct field *field,
                     const struct json *value, const char *const **ret_words)
 {
     if (!json_is_object(value))
-        return wrong(reading, field->name, "an object of texts");
+        return set_wrong(reader, field->name, "an object of texts");
     const char *key;
     const struct json *item;
     uint32_t count = 0;
     for (void *at = NULL; (at = json_member(value, at, &key, &item));)
         count++;
     if (count > REQUEST_ENV_MAX)
-        return error_set(reading->err, -EINVAL,
-                         "env: has %u variables, %d are the most", count,
-                         REQUEST_ENV_MAX);
-    const char **words = arena_array(reading->arena, const char *, count + 1);
+        return error_set(reader->err, -EINVAL, "env: has %u variables, %d are the most",
+                         count, REQUEST_ENV_MAX);
+    const char **words = arena_array(reader->arena, const char *, count + 1);
     count = 0;
     for (void *at = NULL; (at = json_member(value, at, &key, &item));) {
         const char *text = json_as_text(item);
         if (!text)
-            return error_set(reading->err, -EINVAL, "env: %.100s: want a text", key);
+            return error_set(reader->err, -EINVAL, "env: %.100s: want a text", key);
         if (!*key || strchr(key, '='))
-            return error_set(reading->err, -EINVAL,
+            return error_set(reader->err, -EINVAL,
                              "env: \"%.100s\" is no name of a variable", key);
         size_t size = strlen(key) + strlen(text) + 2;
-        char *both = arena_array(reading->arena, char, size);
+        char *both = arena_array(reader->arena, char, size);
         snprintf(both, size, "%s=%s", key, text);
-        reading->bytes += size;
+        reader->bytes += size;
         words[count++] = both;
     }
     *ret_words = words;
     return 0;
 }
 
-static int read_dependency(struct reading *reading, const struct json *item,
+static int read_dependency(struct request_reader *reader, const struct json *item,
                            struct dependency *ret_dependency)
 {
     const struct json *kind = json_get(item, "kind");
@@ -260,81 +258,81 @@ static int read_dependency(struct reading *reading, const struct json *item,
            strcmp(text, dependency_kinds[number]) != 0)
         number++;
     if (!text || number == DEPENDENCY_KINDS)
-        return wrong(reading, "dependency: kind",
-                     "after, afterok, afternotok, afterany or singleton");
+        return set_wrong(reader, "dependency: kind",
+                         "after, afterok, afternotok, afterany or singleton");
     ret_dependency->kind = (enum dependency_kind)number;
     int64_t id = 0;
     bool given = json_as_count(json_get(item, "id"), &id);
     if (number == DEPENDS_SINGLETON ? json_get(item, "id") != NULL : !given || id < 1)
-        return wrong(reading, "dependency: id",
-                     number == DEPENDS_SINGLETON ? "none beside singleton"
-                                                 : "the number of a job");
+        return set_wrong(reader, "dependency: id",
+                         number == DEPENDS_SINGLETON ? "none beside singleton"
+                                                     : "the number of a job");
     ret_dependency->id = (uint64_t)id;
     const char *key;
     const struct json *value;
     for (void *at = NULL; (at = json_member(item, at, &key, &value));)
         if (strcmp(key, "kind") != 0 && strcmp(key, "id") != 0)
-            return error_set(reading->err, -EINVAL, "dependency: no field '%.60s'",
-                             key);
+            return error_set(reader->err, -EINVAL, "dependency: no field '%.60s'", key);
     return 0;
 }
 
-static int read_dependencies(struct reading *reading, const struct field *field,
+static int read_dependencies(struct request_reader *reader, const struct field *field,
                              const struct json *value)
 {
     if (!json_is_array(value))
-        return wrong(reading, field->name, "an array of {kind, id}");
+        return set_wrong(reader, field->name, "an array of {kind, id}");
     size_t count = json_count(value);
     if (count > REQUEST_DEPENDENCIES_MAX)
-        return error_set(reading->err, -EINVAL, "%s: has %zu, %d are the most",
+        return error_set(reader->err, -EINVAL, "%s: has %zu, %d are the most",
                          field->name, count, REQUEST_DEPENDENCIES_MAX);
-    struct request *request = reading->request;
-    request->dependencies = arena_array(reading->arena, struct dependency, count);
+    struct request *request = reader->request;
+    request->dependencies = arena_array(reader->arena, struct dependency, count);
     request->dependency_count = (uint32_t)count;
     for (size_t i = 0; i < count; i++) {
-        int r =
-            read_dependency(reading, json_item(value, i), &request->dependencies[i]);
+        int r = read_dependency(reader, json_item(value, i), &request->dependencies[i]);
         if (r < 0)
             return r;
     }
     return 0;
 }
 
-static int read_choice(struct reading *reading, const struct field *field,
+static int read_choice(struct request_reader *reader, const struct field *field,
                        const struct json *value)
 {
     const char *text = json_as_text(value);
     char want[100];
-    return text && field_read(field, reading->request, text, "", NULL, NULL) == 0
+    return text && field_read(field, reader->request, text, "", NULL, NULL) == 0
                ? 0
-               : wrong(reading, field->name, field_describe(field, want, sizeof want));
+               : set_wrong(reader, field->name,
+                           field_describe(field, want, sizeof want));
 }
 
-static int read_signal(struct reading *reading, const struct field *field,
+static int read_signal(struct request_reader *reader, const struct field *field,
                        const struct json *value)
 {
     const char *text = json_as_text(value);
     int number = text ? request_signal(text) : 0;
     if (number == 0 || number == SIGKILL || number == SIGSTOP)
-        return wrong(reading, field->name, "the name of a signal that can be caught");
-    reading->request->launch.signal = number;
+        return set_wrong(reader, field->name,
+                         "the name of a signal that can be caught");
+    reader->request->launch.signal = number;
     return 0;
 }
 
 /* Fields that no other table has. */
-static int read_other(struct reading *reading, const struct field *field,
+static int read_other(struct request_reader *reader, const struct field *field,
                       const struct json *value)
 {
-    struct launch *launch = &reading->request->launch;
+    struct launch *launch = &reader->request->launch;
     switch (field->offset) {
     case LAUNCH(argv):
-        return read_args(reading, field, value, &launch->argv);
+        return read_args(reader, field, value, &launch->argv);
     case LAUNCH(env):
-        return read_env(reading, field, value, &launch->env);
+        return read_env(reader, field, value, &launch->env);
     case LAUNCH(signal):
-        return read_signal(reading, field, value);
+        return read_signal(reader, field, value);
     default:
-        return read_dependencies(reading, field, value);
+        return read_dependencies(reader, field, value);
     }
 }
 
@@ -344,11 +342,11 @@ static int64_t time_of(double seconds)
     return (int64_t)llround(seconds * 1e6) * 1000;
 }
 
-static int read_quantity(struct reading *reading, const struct field *field,
+static int read_quantity(struct request_reader *reader, const struct field *field,
                          const struct json *value, void *at)
 {
     double number;
-    int r = read_number(reading, field, value, &number);
+    int r = read_number(reader, field, value, &number);
     if (r < 0)
         return r;
     if (field->type == FIELD_NUMBER)
@@ -360,25 +358,26 @@ static int read_quantity(struct reading *reading, const struct field *field,
     return 0;
 }
 
-static int read_field(struct reading *reading, const struct field *field,
+static int read_field(struct request_reader *reader, const struct field *field,
                       const struct json *value)
 {
-    void *at = (char *)reading->request + field->offset;
+    void *at = (char *)reader->request + field->offset;
     int64_t count = 0;
     int r = 0;
 
     switch (field->type) {
     case FIELD_TEXT:
     case FIELD_WORD:
-        return read_text(reading, field, value, at);
+        return read_text(reader, field, value, at);
     case FIELD_CHOICE:
-        return read_choice(reading, field, value);
+        return read_choice(reader, field, value);
     case FIELD_FLAG:
-        return json_as_flag(value, at) ? 0
-                                       : wrong(reading, field->name, "true or false");
+        return json_as_flag(value, at)
+                   ? 0
+                   : set_wrong(reader, field->name, "true or false");
     case FIELD_COUNT:
     case FIELD_MEMORY:
-        r = read_count(reading, field, value, &count);
+        r = read_count(reader, field, value, &count);
         if (r == 0)
             *(uint32_t *)at =
                 (uint32_t)(field->type == FIELD_COUNT ? count
@@ -387,9 +386,9 @@ static int read_field(struct reading *reading, const struct field *field,
     case FIELD_NUMBER:
     case FIELD_TIME:
     case FIELD_CPUS:
-        return read_quantity(reading, field, value, at);
+        return read_quantity(reader, field, value, at);
     default:
-        return read_other(reading, field, value);
+        return read_other(reader, field, value);
     }
 }
 
@@ -401,13 +400,13 @@ static const struct field *field_of(const char *key)
     return NULL;
 }
 
-static int no_field(struct reading *reading, const char *key)
+static int no_field(struct request_reader *reader, const char *key)
 {
     const char *names[FIELD_TOTAL + 1] = { NULL };
     for (size_t i = 0; i < FIELD_TOTAL; i++)
         names[i] = fields[i].name;
     char hint[160];
-    return error_set(reading->err, -EINVAL, "%.60s: there is no such field%s", key,
+    return error_set(reader->err, -EINVAL, "%.60s: there is no such field%s", key,
                      suggest_names(hint, sizeof hint, key, names));
 }
 
@@ -415,13 +414,14 @@ static int no_field(struct reading *reading, const char *key)
  * A path below the job's folder.  In paths of output '%' stands for something, so one
  * that is in the folder's own name is written twice.
  */
-static const char *below(struct reading *reading, const char *path, bool holders)
+static const char *make_absolute(struct request_reader *reader, const char *path,
+                                 bool holders)
 {
-    const char *cwd = reading->request->launch.cwd;
+    const char *cwd = reader->request->launch.cwd;
     if (!path || path[0] == '/')
         return path;
     size_t size = 2 * strlen(cwd) + strlen(path) + 2;
-    char *whole = arena_array(reading->arena, char, size);
+    char *whole = arena_array(reader->arena, char, size);
     size_t count = 0;
     for (const char *c = cwd; *c; c++) {
         if (*c == '%' && holders)
@@ -433,32 +433,32 @@ static const char *below(struct reading *reading, const char *path, bool holders
     return whole;
 }
 
-static int check_command(struct reading *reading)
+static int check_command(struct request_reader *reader)
 {
-    const struct launch *launch = &reading->request->launch;
+    const struct launch *launch = &reader->request->launch;
     if (launch->script && strncmp(launch->script, "#!", 2) != 0)
-        return wrong(reading, "script", "a first line \"#!…\"");
+        return set_wrong(reader, "script", "a first line \"#!…\"");
     if (!launch->script && !launch->argv[0])
-        return error_set(reading->err, -EINVAL, "command: is missing");
+        return error_set(reader->err, -EINVAL, "command: is missing");
     if (!launch->script && !launch->argv[0][0])
-        return error_set(reading->err, -EINVAL, "command: its first word is empty");
+        return error_set(reader->err, -EINVAL, "command: its first word is empty");
     return 0;
 }
 
-/* Either bound may be left out: it is then what is asked for. */
-static int check_gpus(struct reading *reading)
+/* A bound that is absent is the number of GPUs. */
+static int check_gpus(struct request_reader *reader)
 {
-    struct job_spec *spec = &reading->request->spec;
+    struct job_spec *spec = &reader->request->spec;
     if (spec->gpus_min || spec->gpus_max) {
         spec->gpus_min = spec->gpus_min ? spec->gpus_min : spec->gpus;
         spec->gpus_max = spec->gpus_max ? spec->gpus_max : spec->gpus;
         if (spec->gpus == 0)
-            return error_set(reading->err, -EINVAL,
+            return error_set(reader->err, -EINVAL,
                              "gpus: is missing beside min_gpus or max_gpus");
         if (spec->gpus_min > spec->gpus)
-            return error_set(reading->err, -EINVAL, "min_gpus: is above gpus");
+            return error_set(reader->err, -EINVAL, "min_gpus: is above gpus");
         if (spec->gpus_max < spec->gpus)
-            return error_set(reading->err, -EINVAL, "max_gpus: is below gpus");
+            return error_set(reader->err, -EINVAL, "max_gpus: is below gpus");
     }
     return 0;
 }
@@ -468,32 +468,32 @@ static uint32_t cpus_unless_said(const struct job_spec *spec)
     return spec->gpus == 0 ? 1000 : 0;
 }
 
-/* What fields mean beside each other. */
-static int complete(struct reading *reading, const struct json *json)
+/* Rules about several fields, and values that follow from others. */
+static int complete_request(struct request_reader *reader, const struct json *json)
 {
-    struct request *request = reading->request;
+    struct request *request = reader->request;
     struct launch *launch = &request->launch;
     struct job_spec *spec = &request->spec;
 
     if (launch->cwd[0] != '/')
-        return wrong(reading, "cwd", "an absolute path");
-    int r = check_command(reading);
+        return set_wrong(reader, "cwd", "an absolute path");
+    int r = check_command(reader);
     if (r == 0)
-        r = check_gpus(reading);
+        r = check_gpus(reader);
     if (r < 0)
         return r;
     if (!json_get(json, "cpus"))
         spec->cpu_milli = cpus_unless_said(spec);
     if (spec->gpus == 0 && spec->cpu_milli == 0)
-        return wrong(reading, "cpus", "more than 0 for a job without accelerators");
-    if (reading->bytes > REQUEST_BYTES_MAX)
-        return error_set(reading->err, -EINVAL,
+        return set_wrong(reader, "cpus", "more than 0 for a job without accelerators");
+    if (reader->bytes > REQUEST_BYTES_MAX)
+        return error_set(reader->err, -EINVAL,
                          "env: with command and script more than %u bytes",
                          REQUEST_BYTES_MAX);
-    launch->out = below(reading, launch->out, true);
-    launch->err = below(reading, launch->err, true);
-    launch->ckpt_dir = below(reading, launch->ckpt_dir, false);
-    launch->progress = below(reading, launch->progress, true);
+    launch->out = make_absolute(reader, launch->out, true);
+    launch->err = make_absolute(reader, launch->err, true);
+    launch->ckpt_dir = make_absolute(reader, launch->ckpt_dir, false);
+    launch->progress = make_absolute(reader, launch->progress, true);
     launch->limit_warns = json_get(json, "warn_s") != NULL;
     request->in_array = json_get(json, "array_index") != NULL;
     launch->name = spec->name;
@@ -505,7 +505,7 @@ static int complete(struct reading *reading, const struct json *json)
 int request_read(struct request *request, struct arena *arena, const struct json *json,
                  struct error *err)
 {
-    struct reading reading = { .request = request, .arena = arena, .err = err };
+    struct request_reader reader = { .request = request, .arena = arena, .err = err };
     request_defaults(request);
     if (!json_is_object(json))
         return error_set(err, -EINVAL, "job: want an object");
@@ -514,11 +514,11 @@ int request_read(struct request *request, struct arena *arena, const struct json
     const struct json *value;
     for (void *at = NULL; (at = json_member(json, at, &key, &value));) {
         const struct field *field = field_of(key);
-        int r = field ? read_field(&reading, field, value) : no_field(&reading, key);
+        int r = field ? read_field(&reader, field, value) : no_field(&reader, key);
         if (r < 0)
             return r;
     }
-    return complete(&reading, json);
+    return complete_request(&reader, json);
 }
 
 static void write_words(struct json *object, const char *key, const char *const *words)

@@ -1,6 +1,6 @@
 /*
- * request.h - a job as somebody asks for it: what it needs, what to run, what must come
- * first; and the same in JSON, as docs/api/openapi.yaml spells it.
+ * request.h - a job as it is submitted: resources, command, dependencies; and the same in
+ * JSON, as docs/api/openapi.yaml spells it.
  *
  * The command line makes one from flags, scripts and files and sends it as JSON; berthd
  * reads that, keeps the JSON in the store, and reads it again when the job starts.
@@ -43,7 +43,7 @@ struct request {
     struct job_spec spec;
     struct launch launch;
 
-    bool in_array;        /* launch.array_index was given; whose array, berthd says */
+    bool in_array;        /* launch.array_index was given; berthd sets array_id */
     uint32_t array_limit; /* so many of its array at once; 0: all */
     bool hold;
     int64_t begin_ns; /* not before; 0: at once */
@@ -60,8 +60,8 @@ struct request {
  *
  * Afterwards 'launch' and 'spec' agree on what both say, argv and env are lists (perhaps
  * empty) and paths are absolute: those that were relative are so to the job's folder.
- * Whose job it is, its id and its array's are not in it; times are kept to a millionth
- * of a second.
+ * The user, the job's id and its array's are not in it; times are kept to a millionth of a
+ * second.
  */
 int request_read(struct request *request, struct arena *arena, const struct json *json,
                  struct error *err);

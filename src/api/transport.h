@@ -1,9 +1,9 @@
 /*
- * transport.h - HTTP to berthd and back, for call.c: over its UNIX socket
+ * transport.h - HTTP requests to berthd, for call.c: over its UNIX socket
  * (transport_socket.c), or to a URL by libcurl (transport_url.c).
  *
- * The socket has a client of its own: a command is over in a millisecond or two, and to
- * load libcurl with all that it brings along takes three times as long.
+ * The socket has a client of its own: a command takes a millisecond or two, and loading
+ * libcurl with its dependencies takes three times as long.
  */
 #pragma once
 
@@ -12,29 +12,29 @@
 
 struct error;
 
-#define TRANSPORT_IDLE_MS 100 /* how often it is asked whether to go on */
+#define TRANSPORT_IDLE_MS 100 /* time between two calls of 'idle' */
 
-struct question {
+struct transport_request {
     const char *method;
     const char *path;
     const char *token; /* or NULL                                        */
     const char *body;  /* JSON; or NULL                                  */
-    long answer_s;     /* the longest it may take; 0: it may go on       */
+    long answer_s;     /* the longest time to wait; 0: no limit          */
 
-    /* Gets the answer's bytes as they come; false: no more are wanted. */
+    /* Gets the bytes of the answer as they arrive; false ends the request. */
     bool (*take)(void *context, long status, const char *bytes, size_t count);
-    bool (*idle)(void *context); /* false: do not go on; or NULL           */
+    bool (*idle)(void *context); /* false ends the request; or NULL        */
     void *context;
 };
 
 struct transport {
     /*
-     * Ask, and hand on the answer.  0 when it is all there; -ECONNREFUSED if nobody is;
-     * -ECANCELED, without words, if 'take' or 'idle' said so; -EPIPE if the other side
-     * left, maybe in the middle of the answer; -ETIMEDOUT, -EIO and others.  The status is
-     * 0 until it is known.
+     * Send a request and pass on the answer.  0 when it is complete; -ECONNREFUSED if no
+     * daemon answers; -ECANCELED, without a sentence, if 'take' or 'idle' ended it; -EPIPE if
+     * the connection was closed, maybe in the middle of the answer; -ETIMEDOUT, -EIO and
+     * others.  The status is 0 until it is known.
      */
-    int (*ask)(struct transport *transport, const struct question *question,
+    int (*ask)(struct transport *transport, const struct transport_request *request,
                long *ret_status, struct error *err);
     void (*close)(struct transport *transport);
 };

@@ -1,9 +1,8 @@
 /*
- * transport_socket.c - HTTP/1.1 over a UNIX socket: what berthd says, and no more.
+ * transport_socket.c - HTTP/1.1 over a UNIX socket: what berthd uses of it, and no more.
  *
- * The connection is kept from question to question.  Where it turns out to have been
- * closed meanwhile a new one is made; but what may have been heard is not said again,
- * unless it changes nothing.
+ * The connection is kept from request to request.  Where it has been closed meanwhile a new
+ * one is made; but a request that berthd may have received is sent again only if it is a GET.
  */
 #include <errno.h>
 #include <limits.h>
@@ -34,41 +33,41 @@ struct socket_transport {
     char *path;
     int fd; /* -1: none */
 
-    /* of the question that is asked */
-    const struct question *question;
+    /* the request under way */
+    const struct transport_request *request;
     int64_t deadline_ms; /* INT64_MAX: none */
     char bytes[BYTES_MAX];
-    size_t at, count; /* what is read, of what has come */
+    size_t at, count; /* bytes used, of bytes received */
 };
 
-/* What an answer's head says of it. */
-struct head {
+/* The status line and the headers of an answer. */
+struct response_head {
     long status;
-    bool chunked, sized, last; /* 'last': no other answer comes this way */
+    bool chunked, sized, last; /* 'last': the connection is closed afterwards */
     uint64_t size;
 };
 
-static int no_http(const struct socket_transport *s, struct error *err)
+static int set_no_http(const struct socket_transport *s, struct error *err)
 {
     return error_set(err, -EIO, "%.200s: what answers there does not speak HTTP",
                      s->path);
 }
 
-static int has_left(const struct socket_transport *s, struct error *err)
+static int set_closed(const struct socket_transport *s, struct error *err)
 {
     return error_set(err, -EPIPE, "%.200s: berthd has gone away", s->path);
 }
 
 /* --- bytes ------------------------------------------------------------------------------ */
 
-static void hang_up(struct socket_transport *s)
+static void close_socket(struct socket_transport *s)
 {
     if (s->fd >= 0)
         close(s->fd);
     s->fd = -1;
 }
 
-static int dial(struct socket_transport *s, struct error *err)
+static int connect_socket(struct socket_transport *s, struct error *err)
 {
     struct sockaddr_un name = { .sun_family = AF_UNIX };
     const struct timeval patience = { .tv_sec = CONNECT_S };
@@ -83,21 +82,21 @@ static int dial(struct socket_transport *s, struct error *err)
     while (r < 0 && errno == EINTR);
     if (r == 0)
         return 0;
-    hang_up(s);
+    close_socket(s);
     return error_set(err, -ECONNREFUSED, "no berthd answers at %.200s", s->path);
 }
 
-/* Nobody says anything unasked: if there is something to read, it is the end. */
+/* berthd sends nothing unasked: if there is something to read, it is the end. */
 static bool is_open(const struct socket_transport *s)
 {
     struct pollfd look = { .fd = s->fd, .events = POLLIN };
     return s->fd >= 0 && poll(&look, 1, 0) == 0;
 }
 
-/* Wait for one of 'events'; which of them it is, or an error. */
-static int await(struct socket_transport *s, short events, struct error *err)
+/* Wait for one of 'events': those that happened, or an error. */
+static int wait_for_events(struct socket_transport *s, short events, struct error *err)
 {
-    const struct question *q = s->question;
+    const struct transport_request *q = s->request;
     for (;;) {
         if (q->idle && !q->idle(q->context))
             return -ECANCELED;
@@ -116,29 +115,30 @@ static int await(struct socket_transport *s, short events, struct error *err)
     }
 }
 
-/* Read more; what was read and not used is kept. */
-static int fill(struct socket_transport *s, struct error *err)
+/* Read more; bytes that were not used yet are kept. */
+static int read_more(struct socket_transport *s, struct error *err)
 {
     memmove(s->bytes, s->bytes + s->at, s->count - s->at);
     s->count -= s->at;
     s->at = 0;
     if (s->count == sizeof s->bytes)
-        return no_http(s, err);
-    int r = await(s, POLLIN, err);
+        return set_no_http(s, err);
+    int r = wait_for_events(s, POLLIN, err);
     if (r < 0)
         return r;
     ssize_t count = recv(s->fd, s->bytes + s->count, sizeof s->bytes - s->count, 0);
     if (count <= 0)
-        return has_left(s, err);
+        return set_closed(s, err);
     s->count += (size_t)count;
     return 0;
 }
 
-/* Say all of it, unless an answer comes before: then the rest is not wanted. */
-static int say(struct socket_transport *s, const struct buf *text, struct error *err)
+/* Send all of it, unless an answer comes before: then berthd does not want the rest. */
+static int send_text(struct socket_transport *s, const struct buf *text,
+                     struct error *err)
 {
     for (size_t at = 0; at < text->count;) {
-        int r = await(s, POLLIN | POLLOUT, err);
+        int r = wait_for_events(s, POLLIN | POLLOUT, err);
         if (r < 0 || (r & POLLIN))
             return r < 0 ? r : 0;
         ssize_t count = send(s->fd, text->bytes + at, text->count - at,
@@ -146,14 +146,14 @@ static int say(struct socket_transport *s, const struct buf *text, struct error 
         if (count > 0)
             at += (size_t)count;
         else if (errno != EAGAIN && errno != EINTR)
-            return 0; /* reading will tell */
+            return 0; /* reading will report it */
     }
     return 0;
 }
 
 /* --- an answer -------------------------------------------------------------------------- */
 
-/* The next line, without its end; NULL and an error. */
+/* The next line, without its end; or NULL and an error. */
 static char *read_line(struct socket_transport *s, int *ret_error, struct error *err)
 {
     size_t seen = 0;
@@ -168,14 +168,14 @@ static char *read_line(struct socket_transport *s, int *ret_error, struct error 
             return line;
         }
         seen = s->count - s->at;
-        *ret_error = fill(s, err);
+        *ret_error = read_more(s, err);
         if (*ret_error < 0)
             return NULL;
     }
 }
 
-/* The value of a header line if it is the one of this name. */
-static const char *value_of(const char *line, const char *name)
+/* The value of a header line if it has this name, else NULL. */
+static const char *header_value(const char *line, const char *name)
 {
     size_t length = strlen(name);
     if (strncasecmp(line, name, length) != 0 || line[length] != ':')
@@ -192,31 +192,32 @@ static bool read_number(const char *text, int base, uint64_t *ret)
            (*end == '\0' || strchr(" \t;", *end));
 }
 
-static bool read_header(const char *line, struct head *head)
+static bool read_header(const char *line, struct response_head *head)
 {
     const char *value;
-    if ((value = value_of(line, "Content-Length"))) {
+    if ((value = header_value(line, "Content-Length"))) {
         head->sized = true;
         return read_number(value, 10, &head->size);
     }
-    if ((value = value_of(line, "Transfer-Encoding"))) {
+    if ((value = header_value(line, "Transfer-Encoding"))) {
         head->chunked = true;
         return strcasecmp(value, "chunked") == 0;
     }
-    if ((value = value_of(line, "Connection")) && strcasecmp(value, "close") == 0)
+    if ((value = header_value(line, "Connection")) && strcasecmp(value, "close") == 0)
         head->last = true;
     return true;
 }
 
-static int read_head(struct socket_transport *s, struct head *head, struct error *err)
+static int read_head(struct socket_transport *s, struct response_head *head,
+                     struct error *err)
 {
     int r = 0;
-    *head = (struct head){ 0 };
+    *head = (struct response_head){ 0 };
     const char *line = read_line(s, &r, err);
     if (!line)
         return r;
     if (sscanf(line, "HTTP/1.%*1[01] %3ld", &head->status) != 1 || head->status < 100)
-        return no_http(s, err);
+        return set_no_http(s, err);
     for (uint32_t i = 0; i < LINES_MAX; i++) {
         line = read_line(s, &r, err);
         if (!line)
@@ -224,18 +225,18 @@ static int read_head(struct socket_transport *s, struct head *head, struct error
         if (!*line)
             return 0;
         if (!read_header(line, head))
-            return no_http(s, err);
+            return set_no_http(s, err);
     }
-    return no_http(s, err);
+    return set_no_http(s, err);
 }
 
-/* Hand on so many bytes. */
-static int pass_on(struct socket_transport *s, uint64_t size, long status,
-                   struct error *err)
+/* Pass on so many bytes of the answer. */
+static int pass_bytes(struct socket_transport *s, uint64_t size, long status,
+                      struct error *err)
 {
-    const struct question *q = s->question;
+    const struct transport_request *q = s->request;
     while (size > 0) {
-        int r = s->at == s->count ? fill(s, err) : 0;
+        int r = s->at == s->count ? read_more(s, err) : 0;
         if (r < 0)
             return r;
         size_t count = s->count - s->at < size ? s->count - s->at : (size_t)size;
@@ -256,34 +257,36 @@ static int read_chunks(struct socket_transport *s, long status, struct error *er
         if (!line)
             return r;
         if (!read_number(line, 16, &size))
-            return no_http(s, err);
+            return set_no_http(s, err);
         if (size > 0)
-            r = pass_on(s, size, status, err);
+            r = pass_bytes(s, size, status, err);
         if (r < 0 || !(line = read_line(s, &r, err)))
             return r;
         if (*line) /* nothing follows a chunk, and berthd has no trailers */
-            return no_http(s, err);
+            return set_no_http(s, err);
         if (size == 0)
             return 0;
     }
 }
 
-static int read_body(struct socket_transport *s, struct head *head, struct error *err)
+static int read_body(struct socket_transport *s, struct response_head *head,
+                     struct error *err)
 {
     if (head->status == 204 || head->status == 304)
         return 0;
     if (head->chunked)
         return read_chunks(s, head->status, err);
     if (head->sized)
-        return pass_on(s, head->size, head->status, err);
+        return pass_bytes(s, head->size, head->status, err);
     head->last = true; /* it ends with the connection */
-    int r = pass_on(s, UINT64_MAX, head->status, err);
+    int r = pass_bytes(s, UINT64_MAX, head->status, err);
     return r == -EPIPE ? 0 : r;
 }
 
-/* --- a question ------------------------------------------------------------------------- */
+/* --- a request ------------------------------------------------------------------------- */
 
-static int write_request(const struct question *q, struct buf *text, struct error *err)
+static int write_request(const struct transport_request *q, struct buf *text,
+                         struct error *err)
 {
     for (const char *c = q->path; *c; c++)
         if ((unsigned char)*c <= ' ' || *c == 0x7f)
@@ -301,12 +304,12 @@ static int write_request(const struct question *q, struct buf *text, struct erro
     return text->full ? error_set(err, -E2BIG, "the request is too large") : 0;
 }
 
-static int exchange(struct socket_transport *s, const struct buf *text,
-                    long *ret_status, bool *ret_last, struct error *err)
+static int exchange_messages(struct socket_transport *s, const struct buf *text,
+                             long *ret_status, bool *ret_last, struct error *err)
 {
-    struct head head = { 0 };
+    struct response_head head = { 0 };
     s->at = s->count = 0;
-    int r = say(s, text, err);
+    int r = send_text(s, text, err);
     do
         r = r < 0 ? r : read_head(s, &head, err);
     while (r == 0 && head.status < 200);
@@ -318,30 +321,31 @@ static int exchange(struct socket_transport *s, const struct buf *text,
     return r;
 }
 
-static int socket_ask(struct transport *transport, const struct question *question,
-                      long *ret_status, struct error *err)
+static int socket_ask(struct transport *transport,
+                      const struct transport_request *request, long *ret_status,
+                      struct error *err)
 {
     struct socket_transport *s = (struct socket_transport *)transport;
     struct buf text;
     buf_init(&text, REQUEST_MAX);
-    s->question = question;
+    s->request = request;
     s->deadline_ms =
-        question->answer_s > 0 ? clock_now_ms() + question->answer_s * 1000 : INT64_MAX;
+        request->answer_s > 0 ? clock_now_ms() + request->answer_s * 1000 : INT64_MAX;
     *ret_status = 0;
-    int r = write_request(question, &text, err);
+    int r = write_request(request, &text, err);
     for (bool again = r == 0; again;) {
         bool kept = is_open(s);
         bool last = false;
         if (!kept) {
-            hang_up(s);
-            r = dial(s, err);
+            close_socket(s);
+            r = connect_socket(s, err);
         }
         if (s->fd >= 0)
-            r = exchange(s, &text, ret_status, &last, err);
+            r = exchange_messages(s, &text, ret_status, &last, err);
         if (r < 0 || last)
-            hang_up(s);
+            close_socket(s);
         again = kept && r == -EPIPE && *ret_status == 0 &&
-                strcmp(question->method, "GET") == 0;
+                strcmp(request->method, "GET") == 0;
     }
     buf_release(&text);
     return r;
@@ -350,7 +354,7 @@ static int socket_ask(struct transport *transport, const struct question *questi
 static void socket_close(struct transport *transport)
 {
     struct socket_transport *s = (struct socket_transport *)transport;
-    hang_up(s);
+    close_socket(s);
     free(s->path);
     free(s);
 }

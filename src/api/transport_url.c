@@ -1,4 +1,4 @@
-/* transport_url.c - HTTP to a URL, by libcurl, which is loaded when it is first wanted. */
+/* transport_url.c - HTTP to a URL, by libcurl, which is loaded when it is first used. */
 #include <curl/curl.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -30,9 +30,9 @@ static struct {
 } curl;
 
 static pthread_once_t loaded = PTHREAD_ONCE_INIT;
-static char *why_not; /* it is not there; NULL: it is */
+static char *why_not; /* why it cannot be loaded; NULL: it is loaded */
 
-static void load(void)
+static void load_library(void)
 {
     void *library = dlopen("libcurl-gnutls.so.4", RTLD_NOW | RTLD_LOCAL);
     if (!library)
@@ -55,25 +55,25 @@ struct url_transport {
     char *base;                 /* what stands before the path */
     CURL *easy;
     CURLM *multi;
-    const struct question *question;
-    bool left; /* we do not want more */
+    const struct transport_request *request;
+    bool left; /* the caller ended it */
 };
 
-static size_t hand_on(char *bytes, size_t size, size_t count, void *context)
+static size_t pass_bytes(char *bytes, size_t size, size_t count, void *context)
 {
     struct url_transport *u = context;
     long status = 0;
     curl.easy_getinfo(u->easy, CURLINFO_RESPONSE_CODE, &status);
-    if (u->question->take(u->question->context, status, bytes, size * count))
+    if (u->request->take(u->request->context, status, bytes, size * count))
         return size * count;
     u->left = true;
     return 0;
 }
 
-/* Move bytes until it is over; the result of the transfer. */
-static CURLcode pump(struct url_transport *u)
+/* Run the transfer to its end: its result. */
+static CURLcode run_transfer(struct url_transport *u)
 {
-    const struct question *q = u->question;
+    const struct transport_request *q = u->request;
     int running = 1;
     while (running > 0 && !u->left) {
         curl.multi_perform(u->multi, &running);
@@ -89,7 +89,7 @@ static CURLcode pump(struct url_transport *u)
     return code;
 }
 
-static struct curl_slist *headers_of(const struct question *q)
+static struct curl_slist *headers_of(const struct transport_request *q)
 {
     char text[600];
     struct curl_slist *headers =
@@ -99,19 +99,20 @@ static struct curl_slist *headers_of(const struct question *q)
     return q->token ? curl.slist_append(headers, text) : headers;
 }
 
-static void set_up(struct url_transport *u, const char *url, struct curl_slist *headers)
+static void set_options(struct url_transport *u, const char *url,
+                        struct curl_slist *headers)
 {
-    const struct question *q = u->question;
+    const struct transport_request *q = u->request;
     curl.easy_reset(u->easy); /* the connection is kept */
     curl.easy_setopt(u->easy, CURLOPT_URL, url);
-    curl.easy_setopt(u->easy, CURLOPT_PROXY, ""); /* never by way of somebody else */
+    curl.easy_setopt(u->easy, CURLOPT_PROXY, ""); /* berthd is never behind one */
     curl.easy_setopt(u->easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl.easy_setopt(u->easy, CURLOPT_HTTPHEADER, headers);
     curl.easy_setopt(u->easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
     curl.easy_setopt(u->easy, CURLOPT_TIMEOUT, q->answer_s);
     curl.easy_setopt(u->easy, CURLOPT_NOSIGNAL, 1L);
     curl.easy_setopt(u->easy, CURLOPT_CUSTOMREQUEST, q->method);
-    curl.easy_setopt(u->easy, CURLOPT_WRITEFUNCTION, hand_on);
+    curl.easy_setopt(u->easy, CURLOPT_WRITEFUNCTION, pass_bytes);
     curl.easy_setopt(u->easy, CURLOPT_WRITEDATA, u);
     if (!q->body)
         return;
@@ -133,20 +134,20 @@ static int result_of(const struct url_transport *u, CURLcode code, struct error 
     return error_set(err, r, "%.200s: %s", u->base, curl.easy_strerror(code));
 }
 
-static int url_ask(struct transport *transport, const struct question *question,
+static int url_ask(struct transport *transport, const struct transport_request *request,
                    long *ret_status, struct error *err)
 {
     struct url_transport *u = (struct url_transport *)transport;
-    size_t size = strlen(u->base) + strlen(question->path) + 1;
+    size_t size = strlen(u->base) + strlen(request->path) + 1;
     char *url = memory_checked(malloc(size));
     *ret_status = 0;
-    snprintf(url, size, "%s%s", u->base, question->path);
-    struct curl_slist *headers = headers_of(question);
-    u->question = question;
+    snprintf(url, size, "%s%s", u->base, request->path);
+    struct curl_slist *headers = headers_of(request);
+    u->request = request;
     u->left = false;
-    set_up(u, url, headers);
+    set_options(u, url, headers);
     curl.multi_add_handle(u->multi, u->easy);
-    CURLcode code = pump(u);
+    CURLcode code = run_transfer(u);
     curl.easy_getinfo(u->easy, CURLINFO_RESPONSE_CODE, ret_status);
     curl.multi_remove_handle(u->multi, u->easy);
     curl.slist_free_all(headers);
@@ -166,7 +167,7 @@ static void url_close(struct transport *transport)
 
 int transport_url(struct transport **ret_transport, const char *base, struct error *err)
 {
-    pthread_once(&loaded, load);
+    pthread_once(&loaded, load_library);
     if (why_not)
         return error_set(
             err, -ELIBACC,

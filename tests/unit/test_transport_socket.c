@@ -124,12 +124,12 @@ static int ask_for(struct transport *t, const char *method, const char *body,
 {
     buf_reset(answer);
     return t->ask(t,
-                  &(struct question){ .method = method,
-                                      .path = "/v1/jobs",
-                                      .body = body,
-                                      .answer_s = 60,
-                                      .take = keep,
-                                      .context = answer },
+                  &(struct transport_request){ .method = method,
+                                               .path = "/v1/jobs",
+                                               .body = body,
+                                               .answer_s = 60,
+                                               .take = keep,
+                                               .context = answer },
                   ret_status, err);
 }
 
@@ -179,12 +179,12 @@ static void says_what_is_asked(void **state)
     buf_init(&answer, 1000);
     start(&server);
     struct transport *t = transport_socket(server.path);
-    struct question q = { .method = "POST",
-                          .path = "/v1/jobs?dry=1",
-                          .token = "secret",
-                          .body = "{}",
-                          .take = keep,
-                          .context = &answer };
+    struct transport_request q = { .method = "POST",
+                                   .path = "/v1/jobs?dry=1",
+                                   .token = "secret",
+                                   .body = "{}",
+                                   .take = keep,
+                                   .context = &answer };
     assert_int_equal(t->ask(t, &q, &status, &err), 0);
     t->close(t);
     stop(&server);
@@ -359,7 +359,7 @@ static void is_told_to_stop(void **state)
     size_t taken = 0;
     start(&server);
     struct transport *t = transport_socket(server.path);
-    struct question q = {
+    struct transport_request q = {
         .method = "GET", .path = "/", .take = take_one, .context = &taken
     };
     assert_int_equal(t->ask(t, &q, &status, &err), -ECANCELED);
@@ -389,7 +389,7 @@ static void does_not_wait_for_ever(void **state)
     struct transport *second = transport_socket(server.path);
     /* The first is served; the second is connected and stands in line. */
     assert_int_equal(ask_for(waiting, "GET", NULL, &answer, &status, &err), 0);
-    struct question q = {
+    struct transport_request q = {
         .method = "GET", .path = "/", .answer_s = 1, .take = keep, .context = &answer
     };
     assert_int_equal(second->ask(second, &q, &status, &err), -ETIMEDOUT);
