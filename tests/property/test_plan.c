@@ -1,5 +1,5 @@
 /*
- * What holds for every plan: what intake accepts has room on an empty cluster and the
+ * What holds for every plan: what admission accepts has room on an empty cluster and the
  * other way round, a grant is a whole gang on distinct free accelerators, and what is
  * undone or ended leaves no trace.
  */
@@ -36,7 +36,7 @@ static void close_world(struct world *w, struct random_world *worlds)
 }
 
 /* A job that is let in has to fit some day, and one that would fit is let in. */
-static void intake_and_placement_agree_on_what_can_ever_run(void **state)
+static void admission_and_placement_agree_on_what_can_ever_run(void **state)
 {
     FOR_EACH_SEED(seed, SEEDS)
     {
@@ -78,7 +78,7 @@ static void intake_and_placement_agree_on_what_can_ever_run(void **state)
             world_apply(&w, (struct event){ .kind = EVENT_CANCELLED, .job = id });
         }
         close_world(&w, &worlds);
-        admission_release(&admission); /* whose sets the jobs hold */
+        admission_release(&admission); /* of the sets that jobs hold */
     }
 }
 
@@ -182,7 +182,7 @@ static bool would_fit(const struct world *w, struct admission *admission,
 }
 
 /* What is let in fits an empty cluster, where it may be; and what is not does not. */
-static void a_job_for_some_nodes_is_let_in_if_it_fits_them(void **state)
+static void a_job_for_some_nodes_is_admitted_if_it_fits_them(void **state)
 {
     FOR_EACH_SEED(seed, SEEDS)
     {
@@ -219,7 +219,7 @@ static void a_job_for_some_nodes_is_let_in_if_it_fits_them(void **state)
             world_apply(&w, (struct event){ .kind = EVENT_CANCELLED, .job = id });
         }
         close_world(&w, &worlds);
-        admission_release(&admission); /* whose sets the jobs hold */
+        admission_release(&admission); /* of the sets that jobs hold */
     }
 }
 
@@ -321,7 +321,7 @@ static void one_plan(struct world *w, struct rng *rng)
     assert_true(world_free_hash(w) == before);
 }
 
-/* Those who were told to leave do, some finish, those whose seats are free start. */
+/* Stopping jobs stop, some finish, and placed jobs with free seats start. */
 static void something_happens(struct world *w, struct rng *rng)
 {
     world_pass(w, SECONDS(1));
@@ -360,10 +360,10 @@ static void plans_leave_no_trace_but_what_is_carried_out(void **state)
             something_happens(&w, &rng);
         }
         close_world(&w, &worlds);
-        admission_release(&admission); /* whose sets the jobs hold */
+        admission_release(&admission); /* of the sets that jobs hold */
     }
 }
 
-RUN_CASES(TEST(intake_and_placement_agree_on_what_can_ever_run),
-          TEST(a_job_for_some_nodes_is_let_in_if_it_fits_them),
+RUN_CASES(TEST(admission_and_placement_agree_on_what_can_ever_run),
+          TEST(a_job_for_some_nodes_is_admitted_if_it_fits_them),
           TEST(plans_leave_no_trace_but_what_is_carried_out));

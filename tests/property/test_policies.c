@@ -84,7 +84,7 @@ static bool has_solver(const struct policy *policy)
 }
 
 /* Policies with defaults, then those that have this setting with it. */
-static void each_keeps_the_books(uint64_t seed, const char *name, const char *settings)
+static void check_every_policy(uint64_t seed, const char *name, const char *settings)
 {
     for (const struct policy *const *p = policy_list; *p; p++) {
         struct random_world world;
@@ -118,13 +118,13 @@ static void each_keeps_the_books(uint64_t seed, const char *name, const char *se
     }
 }
 
-static void the_books_add_up_and_every_job_ends_once(void **state)
+static void the_state_is_consistent_and_every_job_ends_once(void **state)
 {
     FOR_EACH_SEED(seed, SEEDS)
     {
-        each_keeps_the_books(seed.now, NULL, NULL);
-        each_keeps_the_books(seed.now, "worth", "worth=xion");
-        each_keeps_the_books(seed.now, "compat", "compat=released");
+        check_every_policy(seed.now, NULL, NULL);
+        check_every_policy(seed.now, "worth", "worth=xion");
+        check_every_policy(seed.now, "compat", "compat=released");
     }
 }
 
@@ -371,7 +371,7 @@ static void half_a_gang_is_refused_and_the_reason_kept(void **state)
 }
 
 RUN_CASES(TEST(half_a_gang_is_refused_and_the_reason_kept),
-          TEST(the_books_add_up_and_every_job_ends_once),
+          TEST(the_state_is_consistent_and_every_job_ends_once),
           TEST(no_job_waits_while_nodes_it_may_use_have_room),
           TEST(the_same_seed_gives_the_same_run),
           TEST(an_executor_that_reports_everything_twice_changes_nothing),

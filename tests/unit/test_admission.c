@@ -41,7 +41,7 @@ static void refuse(struct desk *desk, struct job_spec spec, const char *why)
     assert_int_equal(job.id, 77); /* nothing is written */
 }
 
-static void what_is_left_out_has_a_default(void **state)
+static void omitted_fields_have_defaults(void **state)
 {
     struct desk desk;
     open_desk(&desk, "2xv100:4,1xp100:4");
@@ -74,7 +74,7 @@ static void an_elastic_job_has_one_on_each_of_its_nodes(void **state)
     close_desk(&desk);
 }
 
-static void entities_are_numbered_as_they_are_met(void **state)
+static void entities_are_numbered_in_order(void **state)
 {
     struct desk desk;
     open_desk(&desk, "1xv100:4");
@@ -90,7 +90,7 @@ static void entities_are_numbered_as_they_are_met(void **state)
     close_desk(&desk);
 }
 
-static void only_types_it_fits_on_are_kept(void **state)
+static void only_types_that_fit_the_job_are_kept(void **state)
 {
     struct desk desk;
     open_desk(&desk, "2xv100:4,3xp100:2,1xk80:1");
@@ -104,7 +104,7 @@ static void only_types_it_fits_on_are_kept(void **state)
     close_desk(&desk);
 }
 
-static void what_can_never_run_is_refused_with_the_reason(void **state)
+static void a_job_that_can_never_run_is_refused_with_the_reason(void **state)
 {
     struct desk desk;
     open_desk(&desk, "2xv100:4,3xp100:2");
@@ -120,7 +120,7 @@ static void what_can_never_run_is_refused_with_the_reason(void **state)
     close_desk(&desk);
 }
 
-static void what_just_fits_is_accepted(void **state)
+static void a_job_that_just_fits_is_accepted(void **state)
 {
     struct desk desk;
     open_desk(&desk, "2xv100:4,3xp100:2");
@@ -135,7 +135,7 @@ static void what_just_fits_is_accepted(void **state)
     close_desk(&desk);
 }
 
-static void a_small_node_helps_those_who_may_be_spread(void **state)
+static void a_small_node_helps_jobs_that_may_be_spread(void **state)
 {
     struct desk desk;
     open_desk(&desk, "1xv100:8,2xv100:4");
@@ -155,7 +155,7 @@ static struct job accept_on(struct desk *desk, uint32_t gpus, uint32_t nodes,
         desk, (struct job_spec){ .gpus = gpus, .nodes = nodes, .nodelist = nodelist });
 }
 
-static void nodes_that_are_named_make_up_the_gang(void **state)
+static void named_nodes_make_up_the_gang(void **state)
 {
     struct desk desk;
     open_desk(&desk, "3xv100:4,2xp100:8");
@@ -182,7 +182,7 @@ static void nodes_that_are_named_make_up_the_gang(void **state)
     close_desk(&desk);
 }
 
-static void what_named_nodes_can_never_hold_is_turned_away(void **state)
+static void a_job_too_large_for_its_named_nodes_is_refused(void **state)
 {
     struct desk desk;
     open_desk(&desk, "3xv100:4,2xp100:8");
@@ -211,8 +211,8 @@ static void what_named_nodes_can_never_hold_is_turned_away(void **state)
     close_desk(&desk);
 }
 
-/* Nobody who was turned away holds a place for ever. */
-static void who_was_turned_away_holds_nothing(void **state)
+/* Refused jobs must not hold sets for ever. */
+static void a_refused_job_holds_no_set(void **state)
 {
     struct desk desk;
     char words[32];
@@ -226,13 +226,13 @@ static void who_was_turned_away_holds_nothing(void **state)
     close_desk(&desk);
 }
 
-RUN_CASES(TEST(what_is_left_out_has_a_default),
+RUN_CASES(TEST(omitted_fields_have_defaults),
           TEST(an_elastic_job_has_one_on_each_of_its_nodes),
-          TEST(entities_are_numbered_as_they_are_met),
-          TEST(only_types_it_fits_on_are_kept),
-          TEST(what_can_never_run_is_refused_with_the_reason),
-          TEST(what_just_fits_is_accepted),
-          TEST(a_small_node_helps_those_who_may_be_spread),
-          TEST(nodes_that_are_named_make_up_the_gang),
-          TEST(what_named_nodes_can_never_hold_is_turned_away),
-          TEST(who_was_turned_away_holds_nothing));
+          TEST(entities_are_numbered_in_order),
+          TEST(only_types_that_fit_the_job_are_kept),
+          TEST(a_job_that_can_never_run_is_refused_with_the_reason),
+          TEST(a_job_that_just_fits_is_accepted),
+          TEST(a_small_node_helps_jobs_that_may_be_spread),
+          TEST(named_nodes_make_up_the_gang),
+          TEST(a_job_too_large_for_its_named_nodes_is_refused),
+          TEST(a_refused_job_holds_no_set));

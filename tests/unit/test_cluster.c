@@ -137,7 +137,7 @@ static int parse(const char *text)
     return cluster_yaml_parse(&cluster, &arena, "c.yaml", text, strlen(text), &err);
 }
 
-static void yaml_says_it_all(void **state)
+static void yaml_sets_everything(void **state)
 {
     int r = parse("name: lab\n"
                   "oversubscription: 4\n"
@@ -292,7 +292,7 @@ static void a_cluster_is_read_from_its_file(void **state)
 RUN_CASES(CASE(short_hand_is_one_gpu_per_node_or_nodes_of_many),
           CASE(presets_are_as_published), CASE(wrong_short_hand_is_refused),
           CASE(short_hand_has_a_ceiling), CASE(many_kinds_of_node_are_counted_by_shape),
-          CASE(types_are_looked_up_by_name), CASE(yaml_says_it_all),
+          CASE(types_are_looked_up_by_name), CASE(yaml_sets_everything),
           CASE(yaml_may_leave_most_things_out),
           CASE(more_types_than_there_can_be_are_refused),
           CASE(a_cluster_is_read_from_its_file),

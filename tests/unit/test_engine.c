@@ -1,4 +1,4 @@
-/* The step in the middle: what is told to whom, in which order, and when nobody is asked. */
+/* The engine's step: who gets which calls, in which order, and when there is no decision. */
 #include "support/world.h"
 
 #include <errno.h>
@@ -155,7 +155,7 @@ static void wake_at_5(const struct view *view, struct plan *plan)
     plan_wake(plan, 5);
 }
 
-static void orders_are_events_are_durable_and_then_carried_out(void **state)
+static void orders_are_durable_events_before_they_are_carried_out(void **state)
 {
     bench->wish = grant_0;
     assert_int_equal(submit(1), 0);
@@ -163,7 +163,7 @@ static void orders_are_events_are_durable_and_then_carried_out(void **state)
     assert_int_equal(bench->engine.event_count, 2);
 }
 
-static void recalls_come_before_placements_and_starts_before_stops(void **state)
+static void stops_are_recorded_first_and_starts_carried_out_first(void **state)
 {
     bench->wish = grant_0;
     submit(1);
@@ -182,7 +182,7 @@ static void nothing_is_launched_that_is_not_durable(void **state)
     assert_string_equal(bench->said, "submitted 0, placed 0, commit");
 }
 
-static void that_a_job_is_up_calls_for_no_decision(void **state)
+static void a_started_job_needs_no_decision(void **state)
 {
     bench->wish = grant_0;
     submit(1);
@@ -192,7 +192,7 @@ static void that_a_job_is_up_calls_for_no_decision(void **state)
     assert_string_equal(bench->said, "started 0, commit");
 }
 
-static void whoever_came_while_it_started_is_not_forgotten(void **state)
+static void a_job_submitted_during_a_start_is_decided_on(void **state)
 {
     bench->wish = grant_0;
     submit(1);
@@ -204,7 +204,7 @@ static void whoever_came_while_it_started_is_not_forgotten(void **state)
                                      "start 1, after 0, stop 0");
 }
 
-static void unless_it_is_time_to_wake(void **state)
+static void unless_the_policy_asked_to_be_called(void **state)
 {
     bench->wish = wake_at_5;
     submit(1);
@@ -216,7 +216,7 @@ static void unless_it_is_time_to_wake(void **state)
     assert_int_equal(bench->asked, 2);
 }
 
-static void late_events_are_told_to_nobody(void **state)
+static void late_events_reach_no_observer(void **state)
 {
     submit(1);
     step(1, (struct event){ .kind = EVENT_FINISHED, .job = 0 });
@@ -224,7 +224,7 @@ static void late_events_are_told_to_nobody(void **state)
     assert_int_equal(bench->engine.event_count, 1);
 }
 
-static void a_policy_that_fails_is_set_aside(void **state)
+static void a_failed_decision_changes_nothing(void **state)
 {
     bench->wish = grant_0;
     bench->policy_says = -EINVAL;
@@ -239,7 +239,7 @@ static void a_policy_that_fails_is_set_aside(void **state)
     assert_int_equal(bench->engine.state.jobs[0].state, JOB_PLACED);
 }
 
-static void a_setting_nobody_knows_is_an_error(void **state)
+static void an_unknown_setting_is_an_error(void **state)
 {
     struct engine engine;
     struct error err = { "" };
@@ -274,7 +274,7 @@ static int trade_decide(void *self, const struct view *view, struct plan *plan,
     return 0;
 }
 
-static void two_who_trade_places_do_not_wait_for_each_other(void **state)
+static void jobs_that_swap_do_not_wait_for_each_other(void **state)
 {
     const struct policy trade = { .name = "trade",
                                   .self_size = 1,
@@ -309,7 +309,7 @@ static int odd_level(void *self, const struct view *view, struct flow_plan *plan
 
 static const struct flow_policy flow_odd = { .name = "odd", .decide = odd_level };
 
-static void another_flow_policy_gives_levels_and_fair_takes_them(void **state)
+static void another_flow_policy_sets_levels_and_fair_resets_them(void **state)
 {
     assert_int_equal(submit(1), 0);
     bench->wish = grant_0;
@@ -339,7 +339,7 @@ static void another_flow_policy_gives_levels_and_fair_takes_them(void **state)
     assert_int_equal(engine_wake_ns(&bench->engine), INT64_MAX);
 }
 
-static void after_a_restart_fair_does_not_wish_to_be_asked(void **state)
+static void after_a_restart_fair_asks_for_no_call(void **state)
 {
     assert_int_equal(engine_set_flow(&bench->engine, flow_find("fair"), NULL, NULL), 0);
     assert_int_equal(engine_step(&bench->engine, 1, NULL, 0, NULL), 0);
@@ -348,7 +348,7 @@ static void after_a_restart_fair_does_not_wish_to_be_asked(void **state)
     assert_int_equal(engine_wake_ns(&bench->engine), INT64_MAX);
 }
 
-static void what_a_job_sends_calls_for_no_decision(void **state)
+static void bytes_sent_need_no_decision(void **state)
 {
     assert_int_equal(submit(1), 0);
     bench->wish = grant_0;
@@ -366,15 +366,15 @@ static void what_a_job_sends_calls_for_no_decision(void **state)
     assert_near(bench->engine.state.jobs[1].sends_per_s, 0, 0); /* it has no seats */
 }
 
-RUN_CASES(CASE(orders_are_events_are_durable_and_then_carried_out),
-          CASE(recalls_come_before_placements_and_starts_before_stops),
+RUN_CASES(CASE(orders_are_durable_events_before_they_are_carried_out),
+          CASE(stops_are_recorded_first_and_starts_carried_out_first),
           CASE(nothing_is_launched_that_is_not_durable),
-          CASE(that_a_job_is_up_calls_for_no_decision),
-          CASE(whoever_came_while_it_started_is_not_forgotten),
-          CASE(unless_it_is_time_to_wake), CASE(late_events_are_told_to_nobody),
-          CASE(a_policy_that_fails_is_set_aside),
-          CASE(a_setting_nobody_knows_is_an_error),
-          CASE(another_flow_policy_gives_levels_and_fair_takes_them),
-          CASE(after_a_restart_fair_does_not_wish_to_be_asked),
-          CASE(what_a_job_sends_calls_for_no_decision),
-          CASE(two_who_trade_places_do_not_wait_for_each_other));
+          CASE(a_started_job_needs_no_decision),
+          CASE(a_job_submitted_during_a_start_is_decided_on),
+          CASE(unless_the_policy_asked_to_be_called),
+          CASE(late_events_reach_no_observer), CASE(a_failed_decision_changes_nothing),
+          CASE(an_unknown_setting_is_an_error),
+          CASE(another_flow_policy_sets_levels_and_fair_resets_them),
+          CASE(after_a_restart_fair_asks_for_no_call),
+          CASE(bytes_sent_need_no_decision),
+          CASE(jobs_that_swap_do_not_wait_for_each_other));

@@ -65,7 +65,7 @@ static void assert_nodes(const struct bits *bits, const char *want)
     assert_string_equal(text, want);
 }
 
-static void words_name_nodes(void **state)
+static void lists_name_nodes(void **state)
 {
     struct desk *desk = *state;
     const struct node_set *set = take(desk, NULL, "n1|n4", NULL, false);
@@ -94,7 +94,7 @@ static void names_of_a_cluster_are_its_own(void **state)
     refuse(desk, "n1", NULL, NULL, "node n1: not in this cluster");
 }
 
-static void what_makes_no_sense_is_said(void **state)
+static void contradictory_lists_are_refused(void **state)
 {
     struct desk *desk = *state;
     static char list[NODE_WORDS_MAX + 2];
@@ -111,7 +111,7 @@ static void what_makes_no_sense_is_said(void **state)
     assert_int_equal(desk->sets.count, 1);
 }
 
-static void who_says_the_same_shares_a_set(void **state)
+static void equal_lists_share_a_set(void **state)
 {
     struct desk *desk = *state;
     struct node_set *set = take(desk, NULL, "n1", NULL, false);
@@ -136,7 +136,7 @@ static const char *list_of(uint32_t number)
     return text;
 }
 
-static void there_is_a_limit_and_what_nobody_holds_makes_room(void **state)
+static void sets_are_limited_and_unused_ones_are_reused(void **state)
 {
     struct desk *desk = *state;
     struct node_set *first = take(desk, NULL, NULL, list_of(0), false);
@@ -159,7 +159,7 @@ static void there_is_a_limit_and_what_nobody_holds_makes_room(void **state)
            "jobs ask for more than 4096 different sets of nodes");
 }
 
-static void seats_are_judged(void **state)
+static void seats_are_checked_against_the_set(void **state)
 {
     struct desk *desk = *state;
     const struct node_set *set = take(desk, "n1", "n0", NULL, false);
@@ -176,7 +176,7 @@ static void seats_are_judged(void **state)
     assert_int_equal(node_set_gpus_max(NULL, &desk->cluster, 0), 4);
 }
 
-static void it_is_told_in_words(void **state)
+static void a_set_is_written_as_text(void **state)
 {
     struct desk *desk = *state;
     char text[200];
@@ -199,7 +199,7 @@ static void it_is_told_in_words(void **state)
     assert_string_equal(small, "only nodes ");
 }
 
-RUN_CASES(CASE(words_name_nodes), CASE(names_of_a_cluster_are_its_own),
-          CASE(what_makes_no_sense_is_said), CASE(who_says_the_same_shares_a_set),
-          CASE(there_is_a_limit_and_what_nobody_holds_makes_room),
-          CASE(seats_are_judged), CASE(it_is_told_in_words));
+RUN_CASES(CASE(lists_name_nodes), CASE(names_of_a_cluster_are_its_own),
+          CASE(contradictory_lists_are_refused), CASE(equal_lists_share_a_set),
+          CASE(sets_are_limited_and_unused_ones_are_reused),
+          CASE(seats_are_checked_against_the_set), CASE(a_set_is_written_as_text));

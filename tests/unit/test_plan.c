@@ -1,4 +1,4 @@
-/* Whom a plan sends away for whom, what is refused, and that undoing leaves no trace. */
+/* Revocations and their beneficiaries, refused plans, and that undoing leaves no trace. */
 #include <errno.h>
 
 #include "model/free_index.h"
@@ -39,7 +39,7 @@ static void undoing_restores_everything(void **state)
     assert_int_equal(world_seat(w, y, 0)->node, 1);
 }
 
-static void undoing_a_stay_makes_the_job_leave_again(void **state)
+static void undoing_a_grant_in_place_revokes_the_job_again(void **state)
 {
     struct world *w = *state;
     job_id job = world_running(w, (struct job){ .gpus = 2 });
@@ -70,7 +70,7 @@ static void the_end_of_a_plan_gives_back_what_it_borrowed(void **state)
 
 /* --- what is wrong is refused ------------------------------------------------------------------------ */
 
-static void half_a_gang_does_not_pass(void **state)
+static void half_a_gang_is_refused(void **state)
 {
     struct world *w = *state;
     struct error err;
@@ -85,7 +85,7 @@ static void half_a_gang_does_not_pass(void **state)
     assert_string_equal(err.text, "job 1 is granted 2 accelerators, its gang is 4");
 }
 
-static void revoking_what_does_not_run_does_not_pass(void **state)
+static void revoking_a_job_that_does_not_run_is_refused(void **state)
 {
     struct world *w = *state;
     struct error err;
@@ -101,7 +101,7 @@ static void revoking_what_does_not_run_does_not_pass(void **state)
     assert_int_equal(plan_check(w->plan, &err), -EPROTO);
 }
 
-static void a_job_that_waits_can_be_given_up(void **state)
+static void a_waiting_job_can_be_dropped(void **state)
 {
     struct world *w = *state;
     job_id hopeless = world_queued(w, (struct job){ .gpus = 1 });
@@ -115,7 +115,7 @@ static void a_job_that_waits_can_be_given_up(void **state)
     assert_true(plan_grant(w->plan, hopeless, NULL));
 }
 
-static void giving_up_one_who_runs_does_not_pass(void **state)
+static void dropping_a_running_job_is_refused(void **state)
 {
     struct world *w = *state;
     struct error err;
@@ -127,7 +127,7 @@ static void giving_up_one_who_runs_does_not_pass(void **state)
                         "job 1 is dropped, but does not wait or is changed already");
 }
 
-static void sharing_with_one_who_leaves_does_not_pass(void **state)
+static void sharing_with_a_revoked_job_is_refused(void **state)
 {
     struct world *w = *state;
     job_id a = world_running(w, (struct job){ .gpus = 4 });
@@ -139,7 +139,7 @@ static void sharing_with_one_who_leaves_does_not_pass(void **state)
     assert_int_equal(plan_check(w->plan, NULL), -EPROTO);
 }
 
-static void the_earliest_wish_counts(void **state)
+static void the_earliest_wake_time_counts(void **state)
 {
     struct world *w = *state;
     struct plan *plan = world_plan(w);
@@ -170,11 +170,11 @@ static void full_means_neither_free_nor_vacated(void **state)
 WORLD_FIXTURE(/* nodes= */ 2, /* gpus_per_node= */ 4);
 
 RUN_CASES(CASE(undoing_restores_everything),
-          CASE(undoing_a_stay_makes_the_job_leave_again),
+          CASE(undoing_a_grant_in_place_revokes_the_job_again),
           CASE(the_end_of_a_plan_gives_back_what_it_borrowed),
-          CASE(half_a_gang_does_not_pass),
-          CASE(revoking_what_does_not_run_does_not_pass),
-          CASE(a_job_that_waits_can_be_given_up),
-          CASE(giving_up_one_who_runs_does_not_pass),
-          CASE(sharing_with_one_who_leaves_does_not_pass),
-          CASE(the_earliest_wish_counts), CASE(full_means_neither_free_nor_vacated));
+          CASE(half_a_gang_is_refused),
+          CASE(revoking_a_job_that_does_not_run_is_refused),
+          CASE(a_waiting_job_can_be_dropped), CASE(dropping_a_running_job_is_refused),
+          CASE(sharing_with_a_revoked_job_is_refused),
+          CASE(the_earliest_wake_time_counts),
+          CASE(full_means_neither_free_nor_vacated));

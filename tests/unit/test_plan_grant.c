@@ -1,4 +1,4 @@
-/* Whom a plan seats where: in free room, in room that somebody leaves, or where it is. */
+/* Where a plan puts a job: on free resources, on vacated ones, or where it is. */
 #include "model/free_index.h"
 #include "support/plan_fixture.h"
 
@@ -50,7 +50,7 @@ a_gang_larger_than_a_node_gets_full_nodes_and_the_tightest_rest(void **state)
     world_release(&four);
 }
 
-static void what_may_be_spread_takes_what_there_is(void **state)
+static void a_job_that_may_be_spread_takes_what_is_free(void **state)
 {
     struct world *w = *state;
     world_running_on(w, 0, (struct job){ .gpus = 1 });
@@ -77,7 +77,7 @@ static void one_node_is_preferred_even_if_it_may_be_spread(void **state)
     assert_false(world_grant(w, job)->spread);
 }
 
-static void so_many_nodes_as_it_says_evenly(void **state)
+static void a_number_of_nodes_is_filled_evenly(void **state)
 {
     struct world four;
     world_init(&four, 4, 4);
@@ -115,7 +115,7 @@ static void only_types_it_may_use_and_the_fastest_of_them(void **state)
     world_release(&mixed);
 }
 
-static void no_other_nodes_than_those_that_will_do(void **state)
+static void only_nodes_of_its_set_are_used(void **state)
 {
     struct world w;
     world_init_as(&w, "4xv100:4,2xp100:8");
@@ -140,7 +140,7 @@ static void no_other_nodes_than_those_that_will_do(void **state)
     world_release(&w);
 }
 
-static void nodes_that_must_be_among_its_own_take_their_part(void **state)
+static void every_required_node_gets_a_part(void **state)
 {
     struct world w;
     world_init_as(&w, "6xv100:4");
@@ -176,7 +176,7 @@ static void nodes_that_must_be_among_its_own_take_their_part(void **state)
     world_release(&w);
 }
 
-static void beside_another_only_where_it_may_be(void **state)
+static void sharing_is_only_on_nodes_of_its_set(void **state)
 {
     struct world w;
     world_init_as(&w, "2xv100:4");
@@ -192,7 +192,7 @@ static void beside_another_only_where_it_may_be(void **state)
     world_release(&w);
 }
 
-static void avoided_nodes_are_left_alone(void **state)
+static void avoided_nodes_are_not_used(void **state)
 {
     struct world *w = *state;
     struct bits avoid = nodes_but(w, 1);
@@ -289,7 +289,7 @@ static void a_revoked_job_that_is_granted_again_stays_in_place(void **state)
     assert_int_equal(world_job(w, job)->state, JOB_RUNNING); /* never told to leave */
 }
 
-static void once_its_seats_are_promised_it_cannot_stay(void **state)
+static void a_job_cannot_stay_once_its_seats_are_granted(void **state)
 {
     struct world one;
     world_init(&one, 1, 4);
@@ -305,7 +305,7 @@ static void once_its_seats_are_promised_it_cannot_stay(void **state)
 
 /* --- promises ------------------------------------------------------------------------------ */
 
-static void free_room_comes_before_vacated_room(void **state)
+static void free_resources_come_before_vacated_ones(void **state)
 {
     struct world *w = *state;
     job_id old = world_running_on(w, 0, (struct job){ .gpus = 4 });
@@ -317,7 +317,7 @@ static void free_room_comes_before_vacated_room(void **state)
     assert_int_equal(world_grant(w, new)->pending_count, 0);
 }
 
-static void also_on_the_node_where_somebody_leaves(void **state)
+static void also_on_a_node_with_vacancies(void **state)
 {
     struct world one;
     world_init(&one, 1, 4);
@@ -330,7 +330,7 @@ static void also_on_the_node_where_somebody_leaves(void **state)
     world_release(&one);
 }
 
-static void one_who_has_to_wait_anyway_takes_vacated_room_first(void **state)
+static void a_job_that_has_to_wait_takes_vacated_gpus_first(void **state)
 {
     struct world one;
     world_init(&one, 1, 4);
@@ -346,7 +346,7 @@ static void one_who_has_to_wait_anyway_takes_vacated_room_first(void **state)
     world_release(&one);
 }
 
-static void promises_go_to_the_right_successors(void **state)
+static void pending_shares_go_to_the_right_successors(void **state)
 {
     struct world *w = *state;
     job_id a = world_running_on(w, 0, (struct job){ .gpus = 4 });
@@ -400,7 +400,7 @@ static void a_gang_can_take_free_and_vacated_nodes_together(void **state)
     assert_int_equal(world_grant(w, gang)->seat_count, 2);
 }
 
-static void vacated_room_on_a_dead_node_is_no_room(void **state)
+static void vacancies_on_a_failed_node_cannot_be_granted(void **state)
 {
     struct world *w = *state;
     job_id old = world_running_on(w, 0, (struct job){ .gpus = 4 });
@@ -440,7 +440,7 @@ static void what_others_use_is_not_vacated(void **state)
 
 /* --- moving and resizing ------------------------------------------------------------------------- */
 
-static void a_job_that_grows_is_promised_its_own_seats(void **state)
+static void a_growing_job_keeps_its_own_seats_pending(void **state)
 {
     struct world one;
     world_init(&one, 1, 4);
@@ -470,7 +470,7 @@ static void a_job_that_cannot_grow_stays_as_it_is(void **state)
     world_release(&one);
 }
 
-static void what_a_shrinking_job_gives_up_can_be_granted(void **state)
+static void gpus_of_a_shrinking_job_can_be_granted(void **state)
 {
     struct world one;
     world_init(&one, 1, 4);
@@ -490,26 +490,25 @@ WORLD_FIXTURE(/* nodes= */ 2, /* gpus_per_node= */ 4);
 
 RUN_CASES(CASE(a_whole_gang_or_nothing), CASE(the_tightest_node_is_taken),
           CASE(a_gang_larger_than_a_node_gets_full_nodes_and_the_tightest_rest),
-          CASE(what_may_be_spread_takes_what_there_is),
+          CASE(a_job_that_may_be_spread_takes_what_is_free),
           CASE(one_node_is_preferred_even_if_it_may_be_spread),
-          CASE(so_many_nodes_as_it_says_evenly),
+          CASE(a_number_of_nodes_is_filled_evenly),
           CASE(only_types_it_may_use_and_the_fastest_of_them),
-          CASE(no_other_nodes_than_those_that_will_do),
-          CASE(nodes_that_must_be_among_its_own_take_their_part),
-          CASE(beside_another_only_where_it_may_be), CASE(avoided_nodes_are_left_alone),
+          CASE(only_nodes_of_its_set_are_used), CASE(every_required_node_gets_a_part),
+          CASE(sharing_is_only_on_nodes_of_its_set), CASE(avoided_nodes_are_not_used),
           CASE(cpus_and_memory_are_counted_too), CASE(a_gangs_cpus_go_with_its_gpus),
           CASE(a_job_without_gpus_goes_where_none_are_free),
           CASE(a_grant_to_a_running_job_changes_nothing),
           CASE(a_revoked_job_that_is_granted_again_stays_in_place),
-          CASE(once_its_seats_are_promised_it_cannot_stay),
-          CASE(free_room_comes_before_vacated_room),
-          CASE(also_on_the_node_where_somebody_leaves),
-          CASE(one_who_has_to_wait_anyway_takes_vacated_room_first),
-          CASE(promises_go_to_the_right_successors),
+          CASE(a_job_cannot_stay_once_its_seats_are_granted),
+          CASE(free_resources_come_before_vacated_ones),
+          CASE(also_on_a_node_with_vacancies),
+          CASE(a_job_that_has_to_wait_takes_vacated_gpus_first),
+          CASE(pending_shares_go_to_the_right_successors),
           CASE(one_victim_can_have_two_successors),
           CASE(a_gang_can_take_free_and_vacated_nodes_together),
-          CASE(vacated_room_on_a_dead_node_is_no_room),
+          CASE(vacancies_on_a_failed_node_cannot_be_granted),
           CASE(what_others_use_is_not_vacated),
-          CASE(a_job_that_grows_is_promised_its_own_seats),
+          CASE(a_growing_job_keeps_its_own_seats_pending),
           CASE(a_job_that_cannot_grow_stays_as_it_is),
-          CASE(what_a_shrinking_job_gives_up_can_be_granted));
+          CASE(gpus_of_a_shrinking_job_can_be_granted));

@@ -41,7 +41,7 @@ static void not_three_and_not_unequal(void **state)
     assert_false(grant_beside(w, c, b));
 }
 
-static void when_one_leaves_the_other_keeps_the_seats(void **state)
+static void when_one_stops_its_partner_keeps_the_gpus(void **state)
 {
     for (int first = 0; first < 2; first++) {
         struct world one;
@@ -82,7 +82,7 @@ static void revoking_one_of_two_vacates_nothing(void **state)
     world_release(&one);
 }
 
-static void a_successor_of_two_who_shared_waits_for_both(void **state)
+static void a_successor_of_a_pair_waits_for_both(void **state)
 {
     for (int first = 0; first < 2; first++) {
         struct world one;
@@ -113,7 +113,7 @@ static void a_successor_of_two_who_shared_waits_for_both(void **state)
     }
 }
 
-static void two_can_come_together(void **state)
+static void two_partners_can_be_granted_together(void **state)
 {
     struct world one;
     world_init(&one, 1, 4);
@@ -170,7 +170,7 @@ static void a_job_that_runs_elsewhere_moves_beside_another(void **state)
     assert_int_equal(w->state.free.gpu_count, 6);
 }
 
-static void two_who_share_are_both_renewed_where_they_are(void **state)
+static void two_partners_are_both_renewed_in_place(void **state)
 {
     for (int revoked = 0; revoked < 4; revoked++) {
         struct world w;
@@ -200,7 +200,7 @@ static void two_who_share_are_both_renewed_where_they_are(void **state)
     }
 }
 
-static void two_who_share_move_together(void **state)
+static void two_partners_move_together(void **state)
 {
     for (int first = 0; first < 2; first++) {
         struct world w;
@@ -253,7 +253,7 @@ static void two_who_share_move_together(void **state)
     }
 }
 
-static void one_of_two_leaves_and_another_comes(void **state)
+static void one_partner_is_replaced_by_another(void **state)
 {
     for (int first = 0; first < 2; first++) {
         struct world w;
@@ -261,7 +261,7 @@ static void one_of_two_leaves_and_another_comes(void **state)
         two_share(&w, pair);
         job_id new = world_queued(&w, (struct job){ .gpus = 2 });
         world_plan(&w);
-        assert_false(grant_beside(&w, new, pair[0])); /* nobody leaves */
+        assert_false(grant_beside(&w, new, pair[0])); /* no job is revoked */
         revoke_job(&w, pair[1]);
         assert_true(grant_beside(&w, new, pair[0]));
         assert_true(world_waits_for(&w, new, pair[1]));
@@ -313,7 +313,7 @@ static void pairs_exchange_partners(void **state)
     }
 }
 
-static void who_must_not_share_does_not(void **state)
+static void jobs_that_must_not_share_do_not(void **state)
 {
     struct world *w = *state;
     char text[128];
@@ -335,11 +335,11 @@ static void who_must_not_share_does_not(void **state)
 WORLD_FIXTURE(/* nodes= */ 2, /* gpus_per_node= */ 4);
 
 RUN_CASES(CASE(two_share_equal_seats), CASE(not_three_and_not_unequal),
-          CASE(when_one_leaves_the_other_keeps_the_seats),
+          CASE(when_one_stops_its_partner_keeps_the_gpus),
           CASE(revoking_one_of_two_vacates_nothing),
-          CASE(a_successor_of_two_who_shared_waits_for_both),
-          CASE(two_can_come_together),
+          CASE(a_successor_of_a_pair_waits_for_both),
+          CASE(two_partners_can_be_granted_together),
           CASE(a_job_that_runs_elsewhere_moves_beside_another),
-          CASE(two_who_share_are_both_renewed_where_they_are),
-          CASE(two_who_share_move_together), CASE(one_of_two_leaves_and_another_comes),
-          CASE(pairs_exchange_partners), CASE(who_must_not_share_does_not));
+          CASE(two_partners_are_both_renewed_in_place),
+          CASE(two_partners_move_together), CASE(one_partner_is_replaced_by_another),
+          CASE(pairs_exchange_partners), CASE(jobs_that_must_not_share_do_not));

@@ -67,14 +67,14 @@ static void with_gangs_the_same_draws_give_more_gpus(void **state)
     workload_close(workload);
 }
 
-static void without_a_word_there_are_a_thousand(void **state)
+static void the_default_is_a_thousand_jobs(void **state)
 {
     assert_int_equal(count("gavel"), 1000);
     assert_int_equal(count("gavel:jobs=7"), 7);
     assert_int_equal(count("gavel:static=5"), 5);
 }
 
-static void who_stops_by_himself_gets_more(void **state)
+static void a_caller_that_stops_by_itself_gets_more(void **state)
 {
     struct workload *workload = open_workload("gavel", 1);
     assert_int_equal(workload_facts(workload)->expected, 1000);
@@ -125,7 +125,7 @@ static void deadlines_draw_from_a_stream_of_their_own(void **state)
     workload_close(without);
 }
 
-static void two_words_on_how_many_are_one_too_many(void **state)
+static void two_settings_for_the_number_of_jobs_are_refused(void **state)
 {
     struct workload *workload;
     assert_int_equal(
@@ -197,9 +197,9 @@ static void every_reference_job_is_drawn(void **state)
 
 RUN_CASES(TEST(the_first_jobs_are_the_published_ones),
           TEST(with_gangs_the_same_draws_give_more_gpus),
-          TEST(without_a_word_there_are_a_thousand),
-          TEST(who_stops_by_himself_gets_more), TEST(all_at_once_means_at_the_start),
-          TEST(one_in_five_weighs_five),
+          TEST(the_default_is_a_thousand_jobs),
+          TEST(a_caller_that_stops_by_itself_gets_more),
+          TEST(all_at_once_means_at_the_start), TEST(one_in_five_weighs_five),
           TEST(deadlines_draw_from_a_stream_of_their_own),
-          TEST(two_words_on_how_many_are_one_too_many),
+          TEST(two_settings_for_the_number_of_jobs_are_refused),
           TEST(every_reference_job_is_drawn));

@@ -1,4 +1,4 @@
-/* After a restart: who is where he was, and what becomes of the others if the machine changed. */
+/* Recovery: jobs are restored, and what happens if the machine has changed. */
 #include "support/world.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 extern const struct policy policy_fifo;
 
-/* Before: a world whose events a store has heard.  After: an engine of its own. */
+/* Before: a world with a store as observer.  After: an engine of its own. */
 static struct world w;
 static struct store *store;
 static char folder[64], path[80];
@@ -186,7 +186,7 @@ static enum job_state state_of(uint64_t id)
 
 #define SAME_MACHINE "2xv100:4", 64000, 65536, NULL, NULL
 
-static void everybody_is_where_he_was(void **state)
+static void every_job_is_restored(void **state)
 {
     running_on(0, (struct job){ .gpus = 4 });
     job_id leaves = running_on(1, (struct job){ .gpus = 4, .grace_ns = SECONDS(30) });
@@ -210,7 +210,7 @@ static void a_node_that_is_gone_sends_its_jobs_back_to_the_queue(void **state)
     assert_int_equal(engine.state.free.gpu_count, 2);
 }
 
-static void so_does_one_with_fewer_gpus_or_less_room(void **state)
+static void so_does_a_node_with_fewer_gpus_or_less_memory(void **state)
 {
     running_on(0, (struct job){ .gpus = 1, .cpu_milli = 8000 });
     running_on(0, (struct job){ .gpus = 1, .mem_mib = 8192 });
@@ -223,8 +223,8 @@ static void so_does_one_with_fewer_gpus_or_less_room(void **state)
     assert_int_equal(state_of(4), JOB_WAITING);
 }
 
-/* What he waited for is gone with the one who had it, so he waits like everybody. */
-static void a_promise_of_one_who_is_not_back_is_void(void **state)
+/* Its pending allocation is gone with the victim, so it waits in the queue. */
+static void a_pending_share_of_a_lost_victim_is_dropped(void **state)
 {
     running_on(0, (struct job){ .gpus = 4 });
     job_id leaves = running_on(1, (struct job){ .gpus = 4, .grace_ns = SECONDS(30) });
@@ -236,7 +236,7 @@ static void a_promise_of_one_who_is_not_back_is_void(void **state)
     assert_int_equal(state_of(3), JOB_WAITING);
 }
 
-static void who_can_never_run_any_more_is_told_apart(void **state)
+static void jobs_that_can_never_run_any_more_are_reported(void **state)
 {
     job_id leaves = running_on(0, (struct job){ .gpus = 4, .grace_ns = SECONDS(30) });
     running_on(1, (struct job){ .gpus = 4 });
@@ -263,7 +263,7 @@ static void nodes_are_as_they_are_now(void **state)
     assert_int_equal(engine.state.free.gpu_count, 3);
 }
 
-static void a_cancelled_job_still_leaves(void **state)
+static void a_cancelled_job_still_stops(void **state)
 {
     job_id job = running_on(0, (struct job){ .gpus = 1, .grace_ns = SECONDS(30) });
     world_apply(&w, (struct event){ .kind = EVENT_CANCELLED, .job = job });
@@ -278,7 +278,7 @@ static void a_cancelled_job_still_leaves(void **state)
     assert_true(engine.state.jobs[state_find(&engine.state, 1)].leaving);
 }
 
-static void an_entry_whose_victim_is_gone_is_left(void **state)
+static void a_ledger_entry_without_its_victim_is_skipped(void **state)
 {
     running_on(0, (struct job){ .gpus = 1 });
     struct ledger_entry entry = { .victim = 77,
@@ -292,7 +292,7 @@ static void an_entry_whose_victim_is_gone_is_left(void **state)
     assert_int_equal(ledger.entry_used, 0);
 }
 
-static void an_unreadable_row_stops_it(void **state)
+static void an_unreadable_row_is_an_error(void **state)
 {
     running_on(0, (struct job){ .gpus = 1 });
     works(store_commit(store, &err));
@@ -308,11 +308,11 @@ static void an_unreadable_row_stops_it(void **state)
     assert_int_equal(back_count, 0);
 }
 
-RUN_CASES(CASE(everybody_is_where_he_was),
+RUN_CASES(CASE(every_job_is_restored),
           CASE(a_node_that_is_gone_sends_its_jobs_back_to_the_queue),
-          CASE(so_does_one_with_fewer_gpus_or_less_room),
-          CASE(a_promise_of_one_who_is_not_back_is_void),
-          CASE(who_can_never_run_any_more_is_told_apart),
-          CASE(nodes_are_as_they_are_now), CASE(a_cancelled_job_still_leaves),
-          CASE(an_entry_whose_victim_is_gone_is_left),
-          CASE(an_unreadable_row_stops_it));
+          CASE(so_does_a_node_with_fewer_gpus_or_less_memory),
+          CASE(a_pending_share_of_a_lost_victim_is_dropped),
+          CASE(jobs_that_can_never_run_any_more_are_reported),
+          CASE(nodes_are_as_they_are_now), CASE(a_cancelled_job_still_stops),
+          CASE(a_ledger_entry_without_its_victim_is_skipped),
+          CASE(an_unreadable_row_is_an_error));

@@ -69,7 +69,7 @@ static void a_placed_job_has_seats_and_starts_in_them(void **state)
     assert_int_equal(w->state.seated_count, 1);
 }
 
-static void steps_are_made_from_loading_on(void **state)
+static void steps_begin_when_a_job_has_resumed(void **state)
 {
     struct world *w = *state;
     job_id job = world_queued(w, (struct job){ .gpus = 1 });
@@ -107,7 +107,7 @@ static void progress_moves_the_anchor_and_keeps_the_loss(void **state)
     assert_true(ring->losses[0] == 1.25);
 }
 
-static void figures_that_cannot_be_are_not_believed(void **state)
+static void impossible_figures_are_ignored(void **state)
 {
     struct world *w = *state;
     job_id job = world_running(w, (struct job){ .gpus = 1, .steps_total = 100 });
@@ -136,7 +136,7 @@ static void figures_that_cannot_be_are_not_believed(void **state)
 }
 
 /* It said that it could save in time, and had to be killed. */
-static void who_was_killed_needs_more_than_its_grace(void **state)
+static void a_killed_job_needs_more_than_its_grace_period(void **state)
 {
     struct world *w = *state;
     job_id job = world_running(
@@ -197,7 +197,7 @@ static void rings_are_used_again(void **state)
     assert_int_equal(w->state.losses[ring].count, 1);
 }
 
-static void a_recalled_job_keeps_its_seats_until_it_has_left(void **state)
+static void a_stopping_job_keeps_its_seats_until_it_has_stopped(void **state)
 {
     struct world *w = *state;
     job_id job = world_running(w, (struct job){ .gpus = 4 });
@@ -294,7 +294,7 @@ static void a_held_job_does_not_wait_until_it_is_released(void **state)
     assert_true(plan_grant(world_plan(w), job, NULL));
 }
 
-static void a_waiting_job_that_is_cancelled_is_gone(void **state)
+static void a_cancelled_waiting_job_ends(void **state)
 {
     struct world *w = *state;
     job_id job = world_queued(w, (struct job){ .id = 3, .gpus = 1 });
@@ -305,7 +305,7 @@ static void a_waiting_job_that_is_cancelled_is_gone(void **state)
     assert_int_equal(w->state.waiting_count, 0);
 }
 
-static void a_running_job_that_is_cancelled_is_gone_once_it_has_left(void **state)
+static void a_cancelled_running_job_ends_once_it_has_stopped(void **state)
 {
     struct world *w = *state;
     job_id job = world_running(w, (struct job){ .id = 3, .gpus = 1 });
@@ -344,7 +344,7 @@ static void a_job_idles_at_the_end_of_its_lease_until_it_is_renewed(void **state
 
 /* --- promises ------------------------------------------------------------------------- */
 
-static void promised_seats_are_nobody_elses(void **state)
+static void a_pending_allocation_is_taken_for_other_jobs(void **state)
 {
     struct world *w = *state;
     job_id old = world_running(w, (struct job){ .gpus = 4 });
@@ -360,7 +360,7 @@ static void promised_seats_are_nobody_elses(void **state)
     assert_true(world_apply(w, (struct event){ .kind = EVENT_STARTED, .job = new }));
 }
 
-static void a_promise_is_kept_when_the_victim_finishes_first(void **state)
+static void a_pending_share_holds_when_the_victim_finishes_first(void **state)
 {
     struct world *w = *state;
     job_id old = world_running(w, (struct job){ .gpus = 4 });
@@ -373,7 +373,7 @@ static void a_promise_is_kept_when_the_victim_finishes_first(void **state)
     assert_true(world_apply(w, (struct event){ .kind = EVENT_STARTED, .job = new }));
 }
 
-static void a_successor_that_gives_up_leaves_the_seats_to_the_victim(void **state)
+static void a_dropped_successor_leaves_the_seats_to_the_victim(void **state)
 {
     struct world *w = *state;
     job_id old = world_running(w, (struct job){ .gpus = 3 });
@@ -390,7 +390,7 @@ static void a_successor_that_gives_up_leaves_the_seats_to_the_victim(void **stat
     assert_int_equal(w->state.free.gpu_count, 4);
 }
 
-static void a_job_that_moves_waits_in_the_seats_promised_to_it(void **state)
+static void a_moving_job_waits_for_its_pending_allocation(void **state)
 {
     struct world two;
     world_init(&two, 2, 4);
@@ -417,7 +417,7 @@ static void a_job_that_moves_waits_in_the_seats_promised_to_it(void **state)
     world_release(&two);
 }
 
-static void where_it_was_to_go_is_gone_but_it_still_has_to_leave(void **state)
+static void a_moving_job_whose_target_fails_still_stops(void **state)
 {
     struct world two;
     world_init(&two, 2, 4);
@@ -445,7 +445,7 @@ static void where_it_was_to_go_is_gone_but_it_still_has_to_leave(void **state)
 
 /* --- resizing --------------------------------------------------------------------------- */
 
-static void a_resized_job_goes_on_in_its_next_seats(void **state)
+static void a_resized_job_continues_in_its_next_seats(void **state)
 {
     struct world *w = *state;
     job_id job =
@@ -480,7 +480,7 @@ static void a_resized_job_goes_on_in_its_next_seats(void **state)
 
 /* --- nodes ---------------------------------------------------------------------------------- */
 
-static void a_node_that_is_down_offers_nothing(void **state)
+static void a_failed_node_has_nothing_free(void **state)
 {
     struct world two;
     world_init(&two, 2, 4);
@@ -488,7 +488,7 @@ static void a_node_that_is_down_offers_nothing(void **state)
     world_apply(&two, (struct event){ .kind = EVENT_NODE_DOWN, .node = 0 });
     assert_int_equal(two.state.free.gpu_count, 4);
     world_apply(&two, lost(job, 0));
-    assert_int_equal(two.state.free.gpu_count, 4); /* it comes free where nobody is */
+    assert_int_equal(two.state.free.gpu_count, 4); /* it becomes free where no job is */
 
     world_apply(&two, (struct event){ .kind = EVENT_NODE_DOWN, .node = 0 });
     world_apply(&two, (struct event){ .kind = EVENT_NODE_UP, .node = 0 });
@@ -496,7 +496,7 @@ static void a_node_that_is_down_offers_nothing(void **state)
     world_release(&two);
 }
 
-static void a_job_may_outlive_what_is_said_of_its_node(void **state)
+static void a_job_may_run_on_while_its_node_counts_as_down(void **state)
 {
     struct world *w = *state;
     job_id job = world_running(w, (struct job){ .gpus = 2 });
@@ -588,7 +588,7 @@ static void events_of_another_generation_change_nothing(void **state)
                                        .steps = 99 });
 }
 
-static void a_job_given_up_on_is_gone(void **state)
+static void a_dropped_job_ends(void **state)
 {
     struct world *w = *state;
     job_id job = world_queued(w, (struct job){ .gpus = 2 });
@@ -598,7 +598,7 @@ static void a_job_given_up_on_is_gone(void **state)
     assert_int_equal(w->state.waiting_count, 0);
 }
 
-static void no_more_are_expected_until_one_comes(void **state)
+static void the_workload_is_closed_until_a_job_is_submitted(void **state)
 {
     struct world *w = *state;
     assert_false(w->state.view.closed);
@@ -608,7 +608,7 @@ static void no_more_are_expected_until_one_comes(void **state)
     assert_false(w->state.view.closed);
 }
 
-static void events_that_make_no_sense_now_change_nothing(void **state)
+static void events_that_do_not_apply_change_nothing(void **state)
 {
     struct world *w = *state;
     job_id waiting = world_queued(w, (struct job){ .gpus = 2 });
@@ -647,7 +647,7 @@ static void a_job_may_be_submitted_as_held(void **state)
     assert_true(plan_grant(world_plan(w), held, NULL));
 }
 
-static void what_is_said_anew_of_a_held_job_holds(void **state)
+static void changed_settings_of_a_held_job_hold(void **state)
 {
     struct world *w = *state;
     job_id id = world_queued(w, (struct job){ .gpus = 1, .steps_total = 10 });
@@ -660,7 +660,7 @@ static void what_is_said_anew_of_a_held_job_holds(void **state)
     spec.gpus = 4; /* not for its owner to say any more */
     struct event change = { .kind = EVENT_CHANGED, .job = id, .spec = &spec };
 
-    assert_false(world_apply(w, change)); /* it waits: somebody counts on what it is */
+    assert_false(world_apply(w, change)); /* it waits: only held jobs can be changed */
     world_apply(w, (struct event){ .kind = EVENT_HELD, .job = id });
     assert_true(world_apply(w, change));
 
@@ -674,7 +674,7 @@ static void what_is_said_anew_of_a_held_job_holds(void **state)
     assert_int_equal(job->state, JOB_HELD);
 }
 
-static void a_placed_job_that_is_cancelled_is_gone_when_it_does_not_come(void **state)
+static void a_cancelled_placed_job_ends_when_its_start_fails(void **state)
 {
     struct world *w = *state;
     job_id id = world_queued(w, (struct job){ .gpus = 2 });
@@ -690,7 +690,7 @@ static void a_placed_job_that_is_cancelled_is_gone_when_it_does_not_come(void **
     state_check(&w->state);
 }
 
-static void nobody_is_granted_seats_whose_owner_wants_him_gone(void **state)
+static void a_cancelled_job_is_granted_nothing(void **state)
 {
     struct world *w = *state;
     job_id id = world_running(w, (struct job){ .gpus = 2 });
@@ -746,7 +746,7 @@ static void a_job_keeps_an_accelerator_that_others_use_too(void **state)
 
 /* --- after a restart -------------------------------------------------------------------- */
 
-static void what_no_other_event_brings_back_is_restored(void **state)
+static void what_no_other_event_restores_is_restored(void **state)
 {
     struct world *w = *state;
     job_id id = world_running(w, (struct job){ .gpus = 2 });
@@ -782,7 +782,7 @@ static void what_no_other_event_brings_back_is_restored(void **state)
     state_check(&w->state);
 }
 
-static void whoever_else_an_event_changes_is_named(void **state)
+static void other_jobs_changed_by_an_event_are_listed(void **state)
 {
     struct world *w = *state;
     job_id victim = world_running(w, (struct job){ .gpus = 4 });
@@ -791,7 +791,7 @@ static void whoever_else_an_event_changes_is_named(void **state)
     assert_true(plan_grant(w->plan, heir, NULL));
     world_carry_out(w);
     world_apply(w, (struct event){ .kind = EVENT_STOPPED, .job = victim });
-    assert_true(w->state.is_touched[heir]); /* nobody owes it anything any more */
+    assert_true(w->state.is_touched[heir]); /* nothing is pending for it any more */
 
     world_apply(w, (struct event){ .kind = EVENT_STARTED, .job = heir });
     assert_int_equal(w->state.touched_count, 0);
@@ -853,7 +853,7 @@ static void there_are_seats_for_gangs_over_every_node(void **state)
     arena_release(&arena);
 }
 
-static void who_is_over_gives_back_its_set_of_nodes(void **state)
+static void an_ended_job_gives_back_its_set_of_nodes(void **state)
 {
     struct world *w = *state;
     struct node_set *set = world_set(w, "n0", NULL, true);
@@ -870,41 +870,41 @@ static void who_is_over_gives_back_its_set_of_nodes(void **state)
 
 WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
-RUN_CASES(CASE(who_is_over_gives_back_its_set_of_nodes),
+RUN_CASES(CASE(an_ended_job_gives_back_its_set_of_nodes),
           CASE(a_submitted_job_waits_in_a_slot_of_its_own),
           CASE(a_placed_job_has_seats_and_starts_in_them),
-          CASE(steps_are_made_from_loading_on),
+          CASE(steps_begin_when_a_job_has_resumed),
           CASE(progress_moves_the_anchor_and_keeps_the_loss),
-          CASE(figures_that_cannot_be_are_not_believed),
-          CASE(who_was_killed_needs_more_than_its_grace),
+          CASE(impossible_figures_are_ignored),
+          CASE(a_killed_job_needs_more_than_its_grace_period),
           CASE(a_report_without_a_loss_leaves_the_last_one),
           CASE(the_ring_keeps_the_newest_losses), CASE(rings_are_used_again),
-          CASE(a_recalled_job_keeps_its_seats_until_it_has_left),
+          CASE(a_stopping_job_keeps_its_seats_until_it_has_stopped),
           CASE(time_without_seats_adds_up_over_attempts), CASE(service_is_kept_by_type),
           CASE(a_finished_job_leaves_its_record_until_the_next_comes),
           CASE(a_held_job_does_not_wait_until_it_is_released),
-          CASE(a_waiting_job_that_is_cancelled_is_gone),
-          CASE(a_running_job_that_is_cancelled_is_gone_once_it_has_left),
+          CASE(a_cancelled_waiting_job_ends),
+          CASE(a_cancelled_running_job_ends_once_it_has_stopped),
           CASE(a_job_idles_at_the_end_of_its_lease_until_it_is_renewed),
-          CASE(promised_seats_are_nobody_elses),
-          CASE(a_promise_is_kept_when_the_victim_finishes_first),
-          CASE(a_successor_that_gives_up_leaves_the_seats_to_the_victim),
-          CASE(a_job_that_moves_waits_in_the_seats_promised_to_it),
-          CASE(where_it_was_to_go_is_gone_but_it_still_has_to_leave),
-          CASE(a_resized_job_goes_on_in_its_next_seats),
-          CASE(a_node_that_is_down_offers_nothing),
-          CASE(a_job_may_outlive_what_is_said_of_its_node),
+          CASE(a_pending_allocation_is_taken_for_other_jobs),
+          CASE(a_pending_share_holds_when_the_victim_finishes_first),
+          CASE(a_dropped_successor_leaves_the_seats_to_the_victim),
+          CASE(a_moving_job_waits_for_its_pending_allocation),
+          CASE(a_moving_job_whose_target_fails_still_stops),
+          CASE(a_resized_job_continues_in_its_next_seats),
+          CASE(a_failed_node_has_nothing_free),
+          CASE(a_job_may_run_on_while_its_node_counts_as_down),
           CASE(events_of_another_attempt_change_nothing),
-          CASE(events_of_another_generation_change_nothing),
-          CASE(a_job_given_up_on_is_gone), CASE(no_more_are_expected_until_one_comes),
-          CASE(events_that_make_no_sense_now_change_nothing),
+          CASE(events_of_another_generation_change_nothing), CASE(a_dropped_job_ends),
+          CASE(the_workload_is_closed_until_a_job_is_submitted),
+          CASE(events_that_do_not_apply_change_nothing),
           CASE(a_job_may_be_submitted_as_held),
-          CASE(what_is_said_anew_of_a_held_job_holds),
-          CASE(a_placed_job_that_is_cancelled_is_gone_when_it_does_not_come),
-          CASE(nobody_is_granted_seats_whose_owner_wants_him_gone),
+          CASE(changed_settings_of_a_held_job_hold),
+          CASE(a_cancelled_placed_job_ends_when_its_start_fails),
+          CASE(a_cancelled_job_is_granted_nothing),
           CASE(a_second_cancellation_changes_nothing),
           CASE(accelerators_that_others_use_are_not_free),
           CASE(a_job_keeps_an_accelerator_that_others_use_too),
-          CASE(what_no_other_event_brings_back_is_restored),
-          CASE(whoever_else_an_event_changes_is_named),
+          CASE(what_no_other_event_restores_is_restored),
+          CASE(other_jobs_changed_by_an_event_are_listed),
           CASE(there_are_seats_for_gangs_over_every_node));

@@ -131,7 +131,7 @@ static void published_rates_are_there_without_a_file(void **state)
 }
 
 /* Our own form says the same as the other one. */
-static void a_table_in_csv_says_what_one_in_json_says(void **state)
+static void csv_and_json_give_the_same_table(void **state)
 {
     static const char csv[] = "# of a lab\n"
                               "gpus,kind,type,rate,rate_spread\r\n"
@@ -195,7 +195,7 @@ static void two_that_share_have_rates_of_their_own(void **state)
     assert_false(is_measured("A", "D", 0, 2));
 }
 
-static void pairs_stand_in_csv_too(void **state)
+static void csv_holds_pairs_too(void **state)
 {
     assert_int_equal(parse("kind,type,gpus,rate,beside,rate_beside\n"
                            "A,v100,1,8,B,3\n"
@@ -264,7 +264,7 @@ static void names_and_numbers_have_a_ceiling(void **state)
 }
 
 /* Every kind is found again, also where two names fall into one place of the index. */
-static void thousands_of_kinds_are_told_apart(void **state)
+static void thousands_of_kinds_are_distinguished(void **state)
 {
     static char text[200000];
     size_t count = (size_t)snprintf(text, sizeof text, "kind,type,gpus,rate\n");
@@ -309,7 +309,7 @@ static void a_pair_is_no_faster_spread_than_alone(void **state)
     assert_pair("A", "B", 0, 2, true, 0, 0);
 }
 
-static void a_released_table_says_what_ships(void **state)
+static void the_released_table_equals_the_built_in_one(void **state)
 {
     const char *data = getenv("BERTH_DATA");
     if (!data || !*data)
@@ -350,12 +350,12 @@ RUN_CASES(CASE(measured_sizes_are_exact_and_others_follow),
           CASE(the_best_type_is_among_those_allowed),
           CASE(a_job_without_a_row_makes_a_step_a_second),
           CASE(published_rates_are_there_without_a_file),
-          CASE(a_released_table_says_what_ships),
-          CASE(a_table_in_csv_says_what_one_in_json_says),
-          CASE(two_that_share_have_rates_of_their_own), CASE(pairs_stand_in_csv_too),
+          CASE(the_released_table_equals_the_built_in_one),
+          CASE(csv_and_json_give_the_same_table),
+          CASE(two_that_share_have_rates_of_their_own), CASE(csv_holds_pairs_too),
           CASE(wrong_pairs_are_refused_by_field),
           CASE(wrong_tables_are_refused_by_field),
           CASE(names_and_numbers_have_a_ceiling),
-          CASE(thousands_of_kinds_are_told_apart),
+          CASE(thousands_of_kinds_are_distinguished),
           CASE(pairs_are_for_a_thousand_kinds_at_most),
           CASE(a_pair_is_no_faster_spread_than_alone));

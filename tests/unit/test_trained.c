@@ -129,7 +129,7 @@ static void without_the_data_the_preset_says_what_it_needs(void **state)
         unsetenv("BERTH_DATA");
 }
 
-static void jobs_of_the_preset_learn_as_somebody_did(void **state)
+static void jobs_of_the_preset_use_real_curves(void **state)
 {
     if (!getenv("BERTH_DATA"))
         SKIP("BERTH_DATA not set");
@@ -153,4 +153,4 @@ RUN_CASES(TEST(losses_that_fall_are_taken_and_nothing_else),
           TEST(every_kind_is_as_likely_as_any_other),
           TEST(a_file_without_such_a_curve_is_refused),
           TEST(without_the_data_the_preset_says_what_it_needs),
-          TEST(jobs_of_the_preset_learn_as_somebody_did));
+          TEST(jobs_of_the_preset_use_real_curves));

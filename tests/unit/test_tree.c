@@ -1,4 +1,4 @@
-/* Ordered trees: walking both ways, and the first whose value is small enough. */
+/* Ordered trees: walking both ways, and the first with a small enough value. */
 #include "support/cases.h"
 
 #include "base/arena.h"
@@ -37,7 +37,7 @@ static void members_are_walked_both_ways(void **state)
     assert_int_equal(want, 0);
 }
 
-static void the_first_small_enough_is_first_in_order_not_in_size(void **state)
+static void the_first_small_enough_is_first_in_order_not_in_value(void **state)
 {
     const int64_t values[] = { 8, 4, 2, 1 };
     struct tree tree;
@@ -67,7 +67,7 @@ static void what_is_removed_no_longer_counts(void **state)
     assert_int_equal(tree.count, IDS - 1);
 }
 
-static void the_last_one_out_leaves_it_empty(void **state)
+static void removing_the_last_member_empties_the_tree(void **state)
 {
     struct tree tree;
     tree_init(&tree);
@@ -91,6 +91,6 @@ static int teardown(void **state)
 }
 
 RUN_CASES(CASE(an_empty_tree_has_no_ends), CASE(members_are_walked_both_ways),
-          CASE(the_first_small_enough_is_first_in_order_not_in_size),
+          CASE(the_first_small_enough_is_first_in_order_not_in_value),
           CASE(what_is_removed_no_longer_counts),
-          CASE(the_last_one_out_leaves_it_empty));
+          CASE(removing_the_last_member_empties_the_tree));
