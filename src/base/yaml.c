@@ -22,7 +22,7 @@
 #define LINES_DEPTH 2 /* deeper than "key.index.key" no lines are kept */
 #define FIELDS_MAX 64
 
-struct converting {
+struct yaml_converter {
     yaml_document_t *document;
     const char *file;
     bool texts; /* scalars stay texts */
@@ -32,7 +32,8 @@ struct converting {
     struct error *err;
 };
 
-static int wrong(struct converting *c, const yaml_node_t *node, const char *what)
+static int set_wrong(struct yaml_converter *c, const yaml_node_t *node,
+                     const char *what)
 {
     return error_set(c->err, -EINVAL, "%s:%zu: %s", c->file, node->start_mark.line + 1,
                      what);
@@ -68,24 +69,25 @@ static struct json *scalar_value(const yaml_node_t *node)
     return json_new_text(text);
 }
 
-static int convert(struct converting *c, int index, uint32_t depth, struct json **ret);
+static int convert_node(struct yaml_converter *c, int index, uint32_t depth,
+                        struct json **ret);
 
 /* Convert what stands under this name in the node at c->path, and keep its line. */
-static int convert_child(struct converting *c, const char *name, size_t line, int index,
-                         uint32_t depth, struct json **ret)
+static int convert_child(struct yaml_converter *c, const char *name, size_t line,
+                         int index, uint32_t depth, struct json **ret)
 {
     size_t length = strlen(c->path);
     snprintf(c->path + length, sizeof c->path - length, "%s%s", length ? "." : "",
              name);
     if (depth <= LINES_DEPTH)
         json_put_count(c->lines, c->path, (int64_t)line + 1);
-    int r = convert(c, index, depth + 1, ret);
+    int r = convert_node(c, index, depth + 1, ret);
     c->path[length] = '\0';
     return r;
 }
 
-static int convert_list(struct converting *c, const yaml_node_t *node, uint32_t depth,
-                        struct json **ret)
+static int convert_list(struct yaml_converter *c, const yaml_node_t *node,
+                        uint32_t depth, struct json **ret)
 {
     struct json *array = json_new_array();
     uint32_t number = 0;
@@ -106,8 +108,8 @@ static int convert_list(struct converting *c, const yaml_node_t *node, uint32_t 
     return 0;
 }
 
-static int convert_map(struct converting *c, const yaml_node_t *node, uint32_t depth,
-                       struct json **ret)
+static int convert_map(struct yaml_converter *c, const yaml_node_t *node,
+                       uint32_t depth, struct json **ret)
 {
     struct json *object = json_new_object();
     int r = 0;
@@ -117,7 +119,7 @@ static int convert_map(struct converting *c, const yaml_node_t *node, uint32_t d
         size_t line = key->start_mark.line;
         struct json *child;
         if (key->type != YAML_SCALAR_NODE) {
-            r = wrong(c, key, "a key is not a word");
+            r = set_wrong(c, key, "a key is not a word");
             break;
         }
         const char *name = (const char *)key->data.scalar.value;
@@ -136,25 +138,26 @@ static int convert_map(struct converting *c, const yaml_node_t *node, uint32_t d
     return r;
 }
 
-static int convert(struct converting *c, int index, uint32_t depth, struct json **ret)
+static int convert_node(struct yaml_converter *c, int index, uint32_t depth,
+                        struct json **ret)
 {
     const yaml_node_t *node = yaml_document_get_node(c->document, index);
     if (depth > DEPTH_MAX)
-        return wrong(c, node, "is nested too deeply");
+        return set_wrong(c, node, "is nested too deeply");
     if (c->nodes++ == c->nodes_max)
-        return wrong(c, node, "the file says too much");
+        return set_wrong(c, node, "the file says too much");
     if (node->type == YAML_SEQUENCE_NODE)
         return convert_list(c, node, depth, ret);
     if (node->type == YAML_MAPPING_NODE)
         return convert_map(c, node, depth, ret);
     if (strlen((const char *)node->data.scalar.value) != node->data.scalar.length)
-        return wrong(c, node, "has a zero byte in it");
+        return set_wrong(c, node, "has a zero byte in it");
     *ret = c->texts ? json_new_text((const char *)node->data.scalar.value)
                     : scalar_value(node);
     return 0;
 }
 
-static int read_document(struct converting *c, struct json **ret_json)
+static int read_document(struct yaml_converter *c, struct json **ret_json)
 {
     const yaml_node_t *root = yaml_document_get_root_node(c->document);
     if (!root || root->type != YAML_MAPPING_NODE)
@@ -176,12 +179,12 @@ static int parse_document(const char *text, size_t count, const char *file, bool
         r = error_set(err, -EINVAL, "%s:%zu: %s", file, parser.problem_mark.line + 1,
                       parser.problem ? parser.problem : "is no YAML");
     } else {
-        struct converting c = { .document = &document,
-                                .file = file,
-                                .texts = texts,
-                                .nodes_max = NODES_MAX + count,
-                                .lines = json_new_object(),
-                                .err = err };
+        struct yaml_converter c = { .document = &document,
+                                    .file = file,
+                                    .texts = texts,
+                                    .nodes_max = NODES_MAX + count,
+                                    .lines = json_new_object(),
+                                    .err = err };
         r = read_document(&c, ret_json);
         if (r < 0)
             json_free(c.lines);

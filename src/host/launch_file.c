@@ -16,7 +16,7 @@
         name, type, offsetof(struct launch_order, member) \
     }
 
-/* One record each; lists are apart. */
+/* One record each; lists are written apart. */
 static const struct field fields[] = {
     ROW("id", FIELD_ID, launch.id),
     ROW("name", FIELD_TEXT, launch.name),
@@ -125,14 +125,14 @@ static bool set_field(const struct field *field, struct launch_order *order,
            field_set_whole(field, order, whole);
 }
 
-/* Places for the words of both lists, and a NULL at the end of each. */
-struct lists {
+/* The arguments and the environment, each ended by NULL. */
+struct launch_lists {
     const char **args, **envs;
     size_t arg_count, env_count;
 };
 
-static int read_record(struct launch_order *order, struct lists *lists, const char *key,
-                       const char *value, struct error *err)
+static int read_record(struct launch_order *order, struct launch_lists *lists,
+                       const char *key, const char *value, struct error *err)
 {
     if (strcmp(key, "arg") == 0) {
         lists->args[lists->arg_count++] = value;
@@ -156,10 +156,10 @@ static int read_record(struct launch_order *order, struct lists *lists, const ch
                 return 0;
             return error_set(err, -EINVAL, "launch file: %s is '%.40s'", key, value);
         }
-    return 0; /* of a newer berthd */
+    return 0; /* a key of a newer berthd */
 }
 
-static int check(const struct launch_order *order, struct error *err)
+static int check_order(const struct launch_order *order, struct error *err)
 {
     const struct launch *launch = &order->launch;
     if (!launch->script && (!launch->argv || !launch->argv[0]))
@@ -184,7 +184,7 @@ int launch_file_read(struct launch_order *order, char *bytes, size_t count,
     size_t record_count = 0;
     for (size_t i = 0; i < count; i++)
         record_count += bytes[i] == '\0';
-    struct lists lists = { 0 };
+    struct launch_lists lists = { 0 };
     lists.args = memory_checked(calloc(2 * (record_count + 1), sizeof *lists.args));
     lists.envs = lists.args + record_count + 1;
     order->launch.argv = lists.args;
@@ -203,7 +203,7 @@ int launch_file_read(struct launch_order *order, char *bytes, size_t count,
         key = next;
     }
     if (r == 0)
-        r = check(order, err);
+        r = check_order(order, err);
     if (r < 0)
         launch_file_release(order);
     return r;

@@ -19,9 +19,10 @@ struct error;
 #define LAUNCH_FILE_MAX (8u * 1024 * 1024) /* bytes: script and environment included */
 #define LAUNCH_GROUPS_MAX 256
 
-/* Everything that the supervisor has to know; all paths are absolute. */
+/* What the supervisor has to know; all paths are absolute. */
 struct launch_order {
-    struct launch launch; /* 'out', 'err' and 'ckpt_dir' are names of files, made up */
+    struct launch
+        launch; /* 'out', 'err' and 'ckpt_dir' have their place holders filled in */
     uint32_t attempt;
     bool own_out;       /* the output's folder is ours: opened before the user is */
     bool become;        /* run it as launch.uid and launch.gid                    */
@@ -32,7 +33,7 @@ struct launch_order {
     uint32_t cpu_milli;
     uint32_t mem_mib;
     double steps_kept; /* by earlier attempts                                    */
-    int64_t grace_ns;  /* it is used to                                          */
+    int64_t grace_ns;  /* grace period                                           */
     int dscp;          /* code point for what is marked at its start only; -1: none */
     uint32_t groups[LAUNCH_GROUPS_MAX]; /* besides launch.gid */
     uint32_t group_count;

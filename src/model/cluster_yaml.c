@@ -286,7 +286,7 @@ static int add_nodes(struct cluster *cluster, const struct cluster_file *file,
     return r;
 }
 
-static int build(struct cluster *cluster, struct cluster_file *file)
+static int build_cluster(struct cluster *cluster, struct cluster_file *file)
 {
     uint32_t node_count = 0;
     int r = yaml_set(&file->yaml, "", file->yaml.json, file_fields, file,
@@ -316,7 +316,7 @@ int cluster_yaml_parse(struct cluster *cluster, struct arena *arena, const char 
     struct cluster made;
     int r = yaml_parse(&file.yaml, name, bytes, count, err);
     if (r == 0)
-        r = build(&made, &file);
+        r = build_cluster(&made, &file);
     yaml_release(&file.yaml);
     if (r == 0)
         *cluster = made;

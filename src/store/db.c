@@ -1,4 +1,4 @@
-/* db.c - SQLite behind a small door. */
+/* db.c - SQLite behind a small interface. */
 #include "store/db.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 struct db {
     sqlite3 *handle;
-    bool open; /* a transaction is */
+    bool open; /* a transaction is open */
 };
 
 struct db_query {
@@ -26,8 +26,8 @@ struct db_query {
     bool writes;
 };
 
-/* What SQLite says, as an errno: callers tell a full disk from a broken file. */
-static int failed(struct db *db, struct error *err)
+/* SQLite's error as an errno, so that callers can tell a full disk from a broken file. */
+static int set_error(struct db *db, struct error *err)
 {
     int code = sqlite3_errcode(db->handle) & 0xff;
     int r = code == SQLITE_FULL                               ? -ENOSPC
@@ -37,11 +37,11 @@ static int failed(struct db *db, struct error *err)
     return error_set(err, r, "the store: %s", sqlite3_errmsg(db->handle));
 }
 
-static int run_text(struct db *db, const char *sql, struct error *err)
+static int run_sql(struct db *db, const char *sql, struct error *err)
 {
     return sqlite3_exec(db->handle, sql, NULL, NULL, NULL) == SQLITE_OK
                ? 0
-               : failed(db, err);
+               : set_error(db, err);
 }
 
 static int open_handle(struct db **ret_db, const char *path, int flags,
@@ -59,12 +59,13 @@ static int open_handle(struct db **ret_db, const char *path, int flags,
     return 0;
 }
 
-/* The one number that a question has for an answer. */
-static int number_of(struct db *db, const char *sql, int *ret_number, struct error *err)
+/* The number in the first row of a query. */
+static int read_number(struct db *db, const char *sql, int *ret_number,
+                       struct error *err)
 {
     sqlite3_stmt *statement = NULL;
     sqlite3_prepare_v2(db->handle, sql, -1, &statement, NULL);
-    int r = sqlite3_step(statement) == SQLITE_ROW ? 0 : failed(db, err);
+    int r = sqlite3_step(statement) == SQLITE_ROW ? 0 : set_error(db, err);
     *ret_number = r == 0 ? sqlite3_column_int(statement, 0) : 0;
     sqlite3_finalize(statement);
     return r;
@@ -75,12 +76,12 @@ static int apply_step(struct db *db, const char *sql, int version, struct error 
 {
     char mark[64];
     snprintf(mark, sizeof mark, "PRAGMA user_version = %d; COMMIT", version);
-    int r = run_text(db, "BEGIN EXCLUSIVE", err);
+    int r = run_sql(db, "BEGIN EXCLUSIVE", err);
     if (r < 0)
         return r;
-    r = run_text(db, sql, err);
+    r = run_sql(db, sql, err);
     if (r == 0)
-        r = run_text(db, mark, err);
+        r = run_sql(db, mark, err);
     if (r < 0)
         sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
     return r;
@@ -97,7 +98,7 @@ static int check_tables(struct db *db, const char *path, const char *const *step
     sqlite3_stmt *want = NULL, *find = NULL;
     int r = open_handle(&ours, ":memory:", SQLITE_OPEN_READWRITE, err);
     for (int i = 0; i < version && r == 0; i++)
-        r = run_text(ours, steps[i], err);
+        r = run_sql(ours, steps[i], err);
     if (r == 0)
         sqlite3_prepare_v2(ours->handle,
                            "SELECT t.name, c.name, c.\"notnull\" FROM sqlite_schema t, "
@@ -129,9 +130,9 @@ static int check_file(struct db *db, const char *path, const char *const *steps,
                       int count, int *ret_version, struct error *err)
 {
     int tables = 0;
-    int r = number_of(db, "PRAGMA user_version", ret_version, err);
+    int r = read_number(db, "PRAGMA user_version", ret_version, err);
     if (r == 0)
-        r = number_of(db, "SELECT count(*) FROM sqlite_schema", &tables, err);
+        r = read_number(db, "SELECT count(*) FROM sqlite_schema", &tables, err);
     if (r < 0 || (*ret_version == 0 && tables == 0))
         return r;
     if (*ret_version > count)
@@ -151,14 +152,14 @@ static int fill_copy(struct db *db, const char *copy, struct error *err)
     struct db *to = NULL;
     int r = open_handle(&to, copy, SQLITE_OPEN_READWRITE, err);
     if (r == 0)
-        r = run_text(to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = FULL", err);
+        r = run_sql(to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = FULL", err);
     if (r == 0) {
         sqlite3_backup *backup =
             sqlite3_backup_init(to->handle, "main", db->handle, "main");
         if (backup)
             sqlite3_backup_step(backup, -1);
         if (!backup || sqlite3_backup_finish(backup) != SQLITE_OK)
-            r = failed(to, err);
+            r = set_error(to, err);
     }
     db_close(to);
     return r;
@@ -191,8 +192,8 @@ static int make_copy(struct db *db, const char *copy, struct error *err)
  * From the version the file has to the newest.  The copy is named for the version that it
  * comes before: one that was made for an earlier step stays.
  */
-static int migrate(struct db *db, const char *path, const char *const *steps, int count,
-                   int version, struct error *err)
+static int apply_steps(struct db *db, const char *path, const char *const *steps,
+                       int count, int version, struct error *err)
 {
     char copy[PATH_MAX];
     snprintf(copy, sizeof copy, "%s.before-%d", path, version + 1);
@@ -216,14 +217,14 @@ int db_open(struct db **ret_db, const char *path, const char *const *steps, int 
     if (r == 0)
         r = check_file(db, path, steps, count, &version, err);
     if (r == 0)
-        r = run_text(db,
-                     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                     "PRAGMA cache_size = -4096; PRAGMA wal_autocheckpoint = 2000",
-                     err);
+        r = run_sql(db,
+                    "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                    "PRAGMA cache_size = -4096; PRAGMA wal_autocheckpoint = 2000",
+                    err);
     if (r == 0)
-        r = migrate(db, path, steps, count, version, err);
+        r = apply_steps(db, path, steps, count, version, err);
     if (r == 0)
-        r = run_text(db, "PRAGMA foreign_keys = ON", err);
+        r = run_sql(db, "PRAGMA foreign_keys = ON", err);
     if (r < 0) {
         db_close(db);
         return r;
@@ -309,20 +310,20 @@ void db_null(struct db_query *query, int parameter)
     sqlite3_bind_null(query->statement, parameter);
 }
 
-static int begin(struct db *db, struct error *err)
+static int begin_transaction(struct db *db, struct error *err)
 {
     if (db->open)
         return 0;
-    int r = run_text(db, "BEGIN IMMEDIATE", err);
+    int r = run_sql(db, "BEGIN IMMEDIATE", err);
     db->open = r == 0;
     return r;
 }
 
 int db_run(struct db_query *query, struct error *err)
 {
-    int r = query->writes ? begin(query->db, err) : 0;
+    int r = query->writes ? begin_transaction(query->db, err) : 0;
     if (r == 0 && sqlite3_step(query->statement) != SQLITE_DONE)
-        r = failed(query->db, err);
+        r = set_error(query->db, err);
     sqlite3_reset(query->statement);
     return r;
 }
@@ -332,7 +333,7 @@ int db_next(struct db_query *query, struct error *err)
     int code = sqlite3_step(query->statement);
     if (code == SQLITE_ROW)
         return 1;
-    int r = code == SQLITE_DONE ? 0 : failed(query->db, err);
+    int r = code == SQLITE_DONE ? 0 : set_error(query->db, err);
     sqlite3_reset(query->statement);
     return r;
 }
@@ -372,7 +373,7 @@ int db_commit(struct db *db, struct error *err)
 {
     if (!db->open)
         return 0;
-    int r = run_text(db, "COMMIT", err);
+    int r = run_sql(db, "COMMIT", err);
     if (r == 0)
         db->open = false;
     return r;

@@ -28,13 +28,13 @@ int db_open(struct db **ret_db, const char *path, const char *const *steps, int 
             struct error *err);
 void db_close(struct db *db);
 
-/* For reading what is committed, beside the one that writes. */
+/* A second connection, which reads what is committed. */
 int db_open_reader(struct db **ret_db, const char *path, struct error *err);
 
-/* The text is ours: one that is wrong ends the program.  Freed with the database. */
+/* The SQL is part of the program: an error in it aborts.  Freed with the database. */
 struct db_query *db_prepare(struct db *db, const char *sql);
 
-/* One that is made for the moment, from pieces of ours: NULL if it is wrong. */
+/* SQL that was put together for one use: NULL if it is wrong. */
 struct db_query *db_prepare_once(struct db *db, const char *sql);
 void db_finish(struct db_query *query);
 
@@ -45,12 +45,12 @@ void db_text(struct db_query *query, int parameter, const char *text); /* NULL: 
 void db_bytes(struct db_query *query, int parameter, const char *text, int64_t count);
 void db_null(struct db_query *query, int parameter);
 
-/* Carry it out, and be ready for the next time.  A write begins a transaction. */
+/* Run a query that has no rows, and reset it.  A write begins a transaction. */
 int db_run(struct db_query *query, struct error *err);
 
-/* The next row: 1; none left: 0, and ready for the next time. */
+/* The next row: 1; none left: 0, and the query is reset. */
 int db_next(struct db_query *query, struct error *err);
-void db_reset(struct db_query *query); /* leave the rest of the rows */
+void db_reset(struct db_query *query); /* skip the other rows */
 int64_t db_get_int(struct db_query *query, int column);
 double db_get_real(struct db_query *query, int column);      /* null: NAN */
 const char *db_get_text(struct db_query *query, int column); /* null: NULL */

@@ -80,9 +80,9 @@ static const struct field entry_fields[] = {
 /* --- members as columns ------------------------------------------------------------ */
 
 /* SQL with the names of the fields in it; a write has so many parameters at its end. */
-static struct db_query *prepare(struct db *db, const char *before, const char *prefix,
-                                const struct field *fields, int count,
-                                const char *after, int parameters)
+static struct db_query *prepare_fields(struct db *db, const char *before,
+                                       const char *prefix, const struct field *fields,
+                                       int count, const char *after, int parameters)
 {
     struct buf sql;
     buf_init(&sql, SQL_MAX);
@@ -131,7 +131,7 @@ static void read_fields(struct db_query *query, const struct field *fields, int 
     }
 }
 
-/* --- jobs as people see them --------------------------------------------------------- */
+/* --- jobs as users see them ---------------------------------------------------------- */
 
 const char *rows_state(const struct job *job)
 {
@@ -172,9 +172,10 @@ void rows_placement(struct buf *buf, const struct view *view,
 
 struct db_query *rows_prepare_live(struct db *db)
 {
-    return prepare(db, "INSERT OR REPLACE INTO live (", "", live_fields, LIVE_FIELDS,
-                   "beside, next_beside, seats, next, promises, served) VALUES (",
-                   LIVE_FIELDS + 6);
+    return prepare_fields(
+        db, "INSERT OR REPLACE INTO live (", "", live_fields, LIVE_FIELDS,
+        "beside, next_beside, seats, next, promises, served) VALUES (",
+        LIVE_FIELDS + 6);
 }
 
 static void write_seats(struct buf *buf, const struct state *state,
@@ -263,14 +264,15 @@ void rows_write_live(struct db_query *query, const struct state *state, job_id i
 
 struct db_query *rows_select_live(struct db *db)
 {
-    return prepare(db, "SELECT ", "l.", live_fields, LIVE_FIELDS,
-                   "beside, next_beside, seats, next, promises, uid, user, name, "
-                   "held, request, submit_ns, array_id, array_index, served "
-                   "FROM live l JOIN job USING (id) ORDER BY id",
-                   0);
+    return prepare_fields(
+        db, "SELECT ", "l.", live_fields, LIVE_FIELDS,
+        "beside, next_beside, seats, next, promises, uid, user, name, "
+        "held, request, submit_ns, array_id, array_index, served "
+        "FROM live l JOIN job USING (id) ORDER BY id",
+        0);
 }
 
-static uint32_t words_in(const char *text)
+static uint32_t count_words(const char *text)
 {
     uint32_t count = text && *text ? 1 : 0;
     for (const char *c = text; c && *c; c++)
@@ -281,7 +283,7 @@ static uint32_t words_in(const char *text)
 static int read_seats(const char *text, struct arena *arena, struct seat **ret_seats,
                       uint32_t *ret_count)
 {
-    uint32_t count = words_in(text);
+    uint32_t count = count_words(text);
     struct seat *seats = arena_array(arena, struct seat, count + 1);
     for (uint32_t i = 0; i < count; i++) {
         struct seat *seat = &seats[i];
@@ -299,7 +301,7 @@ static int read_seats(const char *text, struct arena *arena, struct seat **ret_s
 static int read_pending_shares(const char *text, struct arena *arena,
                                struct stored_job *kept)
 {
-    kept->pending_count = words_in(text);
+    kept->pending_count = count_words(text);
     kept->pending_shares =
         arena_array(arena, struct kept_pending, kept->pending_count + 1);
     for (uint32_t i = 0; i < kept->pending_count; i++) {
@@ -328,7 +330,7 @@ static void read_served(const char *text, const struct cluster *cluster,
     }
 }
 
-static char *text_of(struct db_query *query, int column, struct arena *arena)
+static char *copy_text(struct db_query *query, int column, struct arena *arena)
 {
     const char *text = db_get_text(query, column);
     return text ? arena_text(arena, text) : NULL;
@@ -358,10 +360,10 @@ int rows_read_live(struct db_query *query, const struct cluster *cluster,
         return error_set(err, -EBADMSG,
                          "the store: job %" PRIu64 " is in no known phase", job->id);
     kept->uid = (uint32_t)db_get_int(query, n++);
-    kept->user = text_of(query, n++, arena);
-    kept->name = text_of(query, n++, arena);
+    kept->user = copy_text(query, n++, arena);
+    kept->name = copy_text(query, n++, arena);
     kept->held = db_get_int(query, n++);
-    kept->request = text_of(query, n++, arena);
+    kept->request = copy_text(query, n++, arena);
     job->submit_ns = db_get_int(query, n++);
     kept->array_id = (uint64_t)db_get_int(query, n++);
     kept->array_index = (uint32_t)db_get_int(query, n++);
@@ -393,7 +395,7 @@ uint32_t rows_read_losses(struct db_query *query, uint64_t id, double *steps,
 
 struct db_query *rows_prepare_entry(struct db *db)
 {
-    return prepare(
+    return prepare_fields(
         db, "INSERT OR REPLACE INTO ledger (", "", entry_fields, ENTRY_FIELDS,
         "newcomer, rule, started_ns, wait_saved_s, open) VALUES (", ENTRY_FIELDS + 5);
 }
@@ -412,13 +414,13 @@ void rows_write_entry(struct db_query *query, const struct ledger_entry *entry,
 
 struct db_query *rows_select_open(struct db *db)
 {
-    return prepare(db, "SELECT ", "", entry_fields, ENTRY_FIELDS,
-                   "newcomer, rule, started_ns, open FROM ledger WHERE open "
-                   "ORDER BY victim, number",
-                   0);
+    return prepare_fields(db, "SELECT ", "", entry_fields, ENTRY_FIELDS,
+                          "newcomer, rule, started_ns, open FROM ledger WHERE open "
+                          "ORDER BY victim, number",
+                          0);
 }
 
-static enum rule rule_of(const char *text)
+static enum rule find_rule(const char *text)
 {
     for (uint32_t i = 0; i < RULE_COUNT; i++)
         if (text && strcmp(text, rule_name((enum rule)i)) == 0)
@@ -435,7 +437,7 @@ int rows_read_entry(struct db_query *query, struct ledger_entry *entry,
     int n = ENTRY_FIELDS;
     *entry = (struct ledger_entry){
         .beneficiary_id = (uint64_t)db_get_int(query, n),
-        .rule = rule_of(db_get_text(query, n + 1)),
+        .rule = find_rule(db_get_text(query, n + 1)),
         .started_ns = db_is_null(query, n + 2) ? -1 : db_get_int(query, n + 2),
         .owes_load = db_get_int(query, n + 3) > 1,
         .beneficiary = JOB_NONE,

@@ -17,7 +17,7 @@ struct error;
 struct ledger_entry;
 struct state;
 
-/* PENDING, RUNNING, …: what people are told. */
+/* PENDING, RUNNING, …: what users see. */
 const char *rows_state(const struct job *job);
 
 /* Where a job is, in JSON: [{"node":"n0","type":"v100","gpus":[0,1]}]. */
@@ -27,14 +27,14 @@ void rows_placement(struct buf *buf, const struct view *view,
 struct db_query *rows_prepare_live(struct db *db);
 struct db_query *rows_prepare_entry(struct db *db);
 
-/* Fill in the parameters; the buffers hold what belongs together with them. */
+/* Set the parameters; the buffers keep texts until the query has run. */
 void rows_write_live(struct db_query *query, const struct state *state, job_id job,
                      struct buf *seats, struct buf *next, struct buf *pending_shares,
                      struct buf *served);
 void rows_write_entry(struct db_query *query, const struct ledger_entry *entry,
                       double wait_saved_s, bool open);
 
-/* A promise by public id. */
+/* A part of a pending allocation, by the victim's public id. */
 struct kept_pending {
     uint64_t victim;
     struct room_part part;
@@ -52,7 +52,7 @@ struct stored_job {
     struct kept_pending *pending_shares;
     uint32_t pending_count;
     int64_t served_ns[TYPES_MAX];
-    uint64_t beside, next_beside; /* public ids; 0: nobody            */
+    uint64_t beside, next_beside; /* public ids; 0: no job            */
     uint64_t array_id;
     uint32_t array_index;
 };

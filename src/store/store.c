@@ -38,7 +38,7 @@ struct store {
     bool *is_dirty;
     uint32_t slot_room;
 
-    int failure; /* of what was told since the last commit */
+    int failure; /* the first since the last commit */
     struct error failure_text;
 
     void (*observe)(void *context, const struct event_record *record, const char *line,
@@ -48,7 +48,7 @@ struct store {
 
 /* --- opening --------------------------------------------------------------------- */
 
-static void prepare(struct store *store)
+static void prepare_queries(struct store *store)
 {
     struct db *db = store->db;
     store->add_event = db_prepare(
@@ -77,7 +77,7 @@ static void prepare(struct store *store)
     store->get_request = db_prepare(db, "SELECT request FROM job WHERE id = ?");
 }
 
-static uint64_t number_of(struct db *db, const char *sql)
+static uint64_t read_number(struct db *db, const char *sql)
 {
     struct db_query *query = db_prepare(db, sql);
     uint64_t number = db_next(query, NULL) == 1 ? (uint64_t)db_get_int(query, 0) : 0;
@@ -85,7 +85,7 @@ static uint64_t number_of(struct db *db, const char *sql)
     return number;
 }
 
-static int open_both(struct store *store, const char *path, struct error *err)
+static int open_connections(struct store *store, const char *path, struct error *err)
 {
     size_t count;
     /* Version 1, then SQL for the change from each version to the next. */
@@ -102,13 +102,13 @@ int store_open(struct store **ret_store, const char *path, struct error *err)
     buf_init(&store->next, TEXT_MAX);
     buf_init(&store->pending_shares, TEXT_MAX);
     buf_init(&store->served, TEXT_MAX);
-    int r = open_both(store, path, err);
+    int r = open_connections(store, path, err);
     if (r < 0) {
         store_close(store);
         return r;
     }
-    prepare(store);
-    store->seq = number_of(store->db, "SELECT max(seq) FROM event");
+    prepare_queries(store);
+    store->seq = read_number(store->db, "SELECT max(seq) FROM event");
     *ret_store = store;
     return 0;
 }
@@ -161,13 +161,13 @@ uint64_t store_last_seq(const struct store *store)
 
 uint64_t store_last_id(struct store *store)
 {
-    return number_of(store->db, "SELECT max(id) FROM job");
+    return read_number(store->db, "SELECT max(id) FROM job");
 }
 
-/* --- what went wrong --------------------------------------------------------------- */
+/* --- failures -------------------------------------------------------------------- */
 
-/* The engine asks at the commit; until then the first trouble is kept. */
-static void note(struct store *store, int r, const struct error *err)
+/* The first failure is kept until the engine commits. */
+static void keep_failure(struct store *store, int r, const struct error *err)
 {
     if (r < 0 && store->failure == 0) {
         store->failure = r;
@@ -175,11 +175,11 @@ static void note(struct store *store, int r, const struct error *err)
     }
 }
 
-static void run(struct store *store, struct db_query *query)
+static void run_query(struct store *store, struct db_query *query)
 {
     struct error err;
     if (store->failure == 0)
-        note(store, db_run(query, &err), &err);
+        keep_failure(store, db_run(query, &err), &err);
 }
 
 /* --- a job's rows -------------------------------------------------------------------- */
@@ -214,7 +214,7 @@ static void attempt_or_null(struct db_query *query, int parameter,
         db_int(query, parameter, job->attempt);
 }
 
-/* As people see it. */
+/* The row of 'job', which users see. */
 static void write_job(struct store *store, job_id id)
 {
     const struct view *view = &store->state->view;
@@ -241,14 +241,14 @@ static void write_job(struct store *store, job_id id)
     positive_or_null(query, 12, job_runs(job) ? job->rate_per_s : 0);
     db_real(query, 13, job->loss);
     db_int(query, 14, (int64_t)job->id);
-    run(store, query);
+    run_query(store, query);
 }
 
 static void write_live(struct store *store, job_id id)
 {
     rows_write_live(store->set_live, store->state, id, &store->seats, &store->next,
                     &store->pending_shares, &store->served);
-    run(store, store->set_live);
+    run_query(store, store->set_live);
 }
 
 static const char *end_state(const struct job *job, const struct event *event)
@@ -258,7 +258,7 @@ static const char *end_state(const struct job *job, const struct event *event)
     return job->leaving ? "CANCELLED" : "FAILED";
 }
 
-/* It is over: its last row, before its slot is somebody else's. */
+/* The last row of a job that has ended, before its slot is used again. */
 static void write_end(struct store *store, const struct view *view,
                       const struct event *event)
 {
@@ -284,9 +284,9 @@ static void write_end(struct store *store, const struct view *view,
     time_or_null(query, 10, job->first_start_ns);
     attempt_or_null(query, 11, job);
     db_int(query, 12, (int64_t)job->id);
-    run(store, query);
+    run_query(store, query);
     db_int(store->drop_live, 1, (int64_t)job->id);
-    run(store, store->drop_live);
+    run_query(store, store->drop_live);
 }
 
 static void grow_slots(struct store *store, job_id id)
@@ -323,12 +323,12 @@ static void write_event(struct store *store, const struct view *view,
     else
         db_null(query, 4);
     db_bytes(query, 5, store->text.bytes, (int64_t)store->text.count);
-    run(store, query);
+    run_query(store, query);
     if (store->observe)
         store->observe(store->context, &record, store->text.bytes, store->text.count);
 }
 
-/* Others whose rows an event changes: who shares, who was promised something. */
+/* Other jobs that an event changes: partners, and jobs with a pending allocation. */
 static void mark_others(struct store *store)
 {
     for (uint32_t i = 0; i < store->state->touched_count; i++)
@@ -338,7 +338,7 @@ static void mark_others(struct store *store)
 void store_event(void *self, const struct view *view, const struct event *event)
 {
     struct store *store = self;
-    /* What hosts count comes again in seconds: it is not worth a line. */
+    /* Traffic counts repeat every few seconds and are not kept. */
     if (event->kind == EVENT_WAKE || event->kind == EVENT_ADOPTED ||
         event->kind == EVENT_SENT)
         return;
@@ -383,10 +383,10 @@ void store_rollback(struct store *store)
     for (uint32_t i = 0; i < store->dirty_count; i++)
         store->is_dirty[store->dirty[i]] = false;
     store->dirty_count = 0;
-    store->seq = number_of(store->db, "SELECT max(seq) FROM event");
+    store->seq = read_number(store->db, "SELECT max(seq) FROM event");
 }
 
-/* --- what is not an event ------------------------------------------------------------- */
+/* --- changes without an event ---------------------------------------------------------- */
 
 int store_add_job(struct store *store, const struct store_job *job, struct error *err)
 {
@@ -434,7 +434,7 @@ void store_write_entry(void *self, const struct ledger_entry *entry,
 {
     struct store *store = self;
     rows_write_entry(store->set_entry, entry, wait_saved_s, open);
-    run(store, store->set_entry);
+    run_query(store, store->set_entry);
 }
 
 void store_fail_job(struct store *store, uint64_t id, int64_t at_ns, const char *why)
@@ -452,9 +452,9 @@ void store_fail_job(struct store *store, uint64_t id, int64_t at_ns, const char 
     db_null(query, 10);
     db_null(query, 11);
     db_int(query, 12, (int64_t)id);
-    run(store, query);
+    run_query(store, query);
     db_int(store->drop_live, 1, (int64_t)id);
-    run(store, store->drop_live);
+    run_query(store, store->drop_live);
 }
 
 int store_hold(struct store *store, uint64_t id, bool held, struct error *err)
@@ -486,7 +486,7 @@ int store_set_fact(struct store *store, const char *name, const char *value,
     return db_run(store->set_fact, err);
 }
 
-static char *one_text(struct db_query *query)
+static char *read_text(struct db_query *query)
 {
     char *text = NULL;
     if (db_next(query, NULL) == 1) {
@@ -500,11 +500,11 @@ static char *one_text(struct db_query *query)
 char *store_fact(struct store *store, const char *name)
 {
     db_text(store->get_fact, 1, name);
-    return one_text(store->get_fact);
+    return read_text(store->get_fact);
 }
 
 char *store_request(struct store *store, uint64_t id)
 {
     db_int(store->get_request, 1, (int64_t)id);
-    return one_text(store->get_request);
+    return read_text(store->get_request);
 }

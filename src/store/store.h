@@ -1,11 +1,11 @@
 /*
- * store.h - what berthd remembers: the event log, every job, a snapshot of the live ones
- * and the ledger, in one SQLite file.
+ * store.h - what survives a restart of berthd: the event log, every job, a snapshot of the
+ * live ones and the ledger, in one SQLite file.
  *
- * It listens to the engine like metrics do.  Everything told since the last commit goes to
- * disk in one transaction, and engine_step() carries no order out before that.  The
- * snapshot is kept row by row as jobs change, so a restart reads the live jobs and need
- * not replay the log; the log can rebuild the same.
+ * The store observes the engine like metrics do.  All changes since the last commit go to disk
+ * in one transaction, and engine_step() carries no order out before that.  The snapshot is
+ * written row by row as jobs change, so a restart reads the live jobs and does not replay the
+ * log, which could rebuild the same.
  */
 #pragma once
 
@@ -28,7 +28,7 @@ int store_open(struct store **ret_store, const char *path, struct error *err);
 void store_close(struct store *store);
 void store_attach(struct store *store, const struct state *state);
 
-/* A job as it was asked for, before its first event; texts are copied. */
+/* A job as it was submitted, before its first event; texts are copied. */
 struct store_job {
     uint64_t id;
     uint32_t uid;
@@ -45,29 +45,29 @@ struct store_job {
 };
 int store_add_job(struct store *store, const struct store_job *job, struct error *err);
 
-/* The number of a job that has ended is given out again: the old one gets another. */
+/* Move an ended job to another id, as its own is used again. */
 int store_retire(struct store *store, uint64_t id, struct error *err);
 
-/* For engine_add_observer().  What goes wrong is kept and told by the next commit. */
+/* For engine_add_observer().  A failure is kept and returned by the next commit. */
 void store_event(void *self, const struct view *view, const struct event *event);
 int store_commit(void *self, struct error *err);
 
-/* Throw away what was not committed. */
+/* Discard what was not committed. */
 void store_rollback(struct store *store);
 
 /* Ledger entries as they open, change and close; for ledger_init(). */
 void store_write_entry(void *self, const struct ledger_entry *entry,
                        double wait_saved_s, bool open);
 
-/* A live job is held or released by its owner, not by what it waits for. */
+/* Whether a live job is held by its owner, not by a start condition. */
 int store_hold(struct store *store, uint64_t id, bool held, struct error *err);
 
-/* A live job can never run here any more: it has failed. */
+/* End a live job that can never run here any more: it has failed. */
 void store_fail_job(struct store *store, uint64_t id, int64_t at_ns, const char *why);
 
 /*
- * Forget what ended jobs reported of their progress before that time, a piece at a call;
- * the rest of their events stays.  Returns how many went; 0: there is no more.
+ * Delete progress events of ended jobs before that time, some at each call; their other events
+ * stay.  Returns how many were deleted; 0: there are no more.
  */
 int64_t store_prune(struct store *store, int64_t before_ns, struct error *err);
 
@@ -78,7 +78,7 @@ char *store_fact(struct store *store, const char *name);
 
 /* Number of the newest event. */
 uint64_t store_last_seq(const struct store *store);
-/* The largest id that was ever given away; 0: none. */
+/* The largest id that any job has had; 0: none. */
 uint64_t store_last_id(struct store *store);
 
 /* Call 'observe' with each event and its line as it is written, before it is durable. */
@@ -87,7 +87,7 @@ void store_observe(struct store *store,
                                    const char *line, size_t count),
                    void *context);
 
-/* For whoever asks questions of their own: sees what is committed. */
+/* The connection for queries: it sees what is committed. */
 struct db *store_reader(struct store *store);
 
 /* The request of a job as it was accepted; a copy, to be freed.  NULL: no such job. */

@@ -75,7 +75,7 @@ static const struct field fields[COLUMN_COUNT] = {
 /* --- reading ----------------------------------------------------------------------- */
 
 struct csv {
-    enum column columns[TABLE_COLUMNS_MAX]; /* by position */
+    enum csv_column columns[TABLE_COLUMNS_MAX]; /* by position */
     int64_t last_submit_ns;
 
     /* Ids seen: a run without gaps costs nothing, the others stand in a map. */
@@ -158,15 +158,15 @@ static int csv_open(void *self, struct source *source, struct error *err)
             return error_set(err, -EINVAL, "%s:2: column %s stands there twice",
                              source->reader.name, fields[column].name);
         seen |= COLUMN_BIT(column);
-        csv->columns[i] = (enum column)column;
+        csv->columns[i] = (enum csv_column)column;
     }
     source->facts->columns = seen;
     return check_columns(source, seen, err);
 }
 
-/* Take note of an id; -EINVAL if a job before had it. */
-static int note_id(struct csv *csv, const struct table *table, uint32_t at, uint64_t id,
-                   struct error *err)
+/* Add an id to those seen; -EINVAL if a job before had it. */
+static int add_id(struct csv *csv, const struct table *table, uint32_t at, uint64_t id,
+                  struct error *err)
 {
     if (id == 0)
         return table_wrong(table, at, "a whole number from 1", err);
@@ -300,7 +300,7 @@ static int read_other(struct csv *csv, const struct table *table, uint32_t at,
 static int read_field(struct csv *csv, const struct table *table, uint32_t at,
                       struct job_spec *spec, double *work, struct error *err)
 {
-    enum column column = csv->columns[at];
+    enum csv_column column = csv->columns[at];
     const struct field *field = &fields[column];
     void *member = (char *)spec + field->offset;
     int r;
@@ -315,8 +315,7 @@ static int read_field(struct csv *csv, const struct table *table, uint32_t at,
     case FIELD_ID:
         r = table_count(table, at, field->max > 0 ? (uint64_t)field->max : UINT64_MAX,
                         member, err);
-        return r < 0 || column != COLUMN_ID ? r
-                                            : note_id(csv, table, at, spec->id, err);
+        return r < 0 || column != COLUMN_ID ? r : add_id(csv, table, at, spec->id, err);
     case FIELD_COUNT:
         return read_small(table, at, (uint32_t)field->max, member, err);
     case FIELD_FLAG:
@@ -334,7 +333,7 @@ static int read_field(struct csv *csv, const struct table *table, uint32_t at,
     }
 }
 
-/* What no single field can say; 'given' are the columns that are not empty. */
+/* Check rules about several fields; 'given' are the columns that are not empty. */
 static int check_row(const struct table *table, struct trace_row *row, uint32_t given,
                      double work, struct error *err)
 {
@@ -466,7 +465,7 @@ static void put_text(FILE *file, const char *text)
     fputc('"', file);
 }
 
-static void put_other(FILE *file, enum column column, const struct job_spec *job)
+static void put_other(FILE *file, enum csv_column column, const struct job_spec *job)
 {
     char text[LEARNING_TEXT_BYTES];
     bool paced = job->kind || job->step_s > 0;
@@ -479,7 +478,7 @@ static void put_other(FILE *file, enum column column, const struct job_spec *job
 }
 
 /* Whether the field is left empty, as its value follows from the others or is none. */
-static bool is_left_out(enum column column, const struct job_spec *job)
+static bool is_left_out(enum csv_column column, const struct job_spec *job)
 {
     const struct field *field = &fields[column];
     if (column == COLUMN_STEPS)
@@ -493,7 +492,7 @@ static bool is_left_out(enum column column, const struct job_spec *job)
            field_get_whole(field, job) == 0;
 }
 
-static void put_field(FILE *file, enum column column, const struct job_spec *job)
+static void put_field(FILE *file, enum csv_column column, const struct job_spec *job)
 {
     const struct field *field = &fields[column];
     const void *member = (const char *)job + field->offset;
@@ -537,7 +536,7 @@ static void put_line(FILE *file, uint32_t columns, const struct job_spec *job)
             fputc(',', file);
         first = false;
         if (job)
-            put_field(file, (enum column)c, job);
+            put_field(file, (enum csv_column)c, job);
         else
             fputs(fields[c].name, file);
     }

@@ -19,7 +19,7 @@
 struct error;
 struct workload;
 
-enum column {
+enum csv_column {
     COLUMN_ID,
     COLUMN_NAME,
     COLUMN_USER,

@@ -32,7 +32,7 @@ void table_release(struct table *table)
     table->header = NULL;
 }
 
-/* Take the quotes off the field at 'text'; what follows it. */
+/* Remove the quotes of the cell at 'text'; returns what follows it. */
 static char *unquote_field(char *text, struct table_cell *field)
 {
     char *to = text;
@@ -75,7 +75,7 @@ static uint32_t split_blanks(char *line, struct table_cell *fields, uint32_t max
     }
 }
 
-/* End the field that ends at 'end', before a separator or at the end of the line. */
+/* End the cell at 'end', before a separator or at the end of the line. */
 static inline void end_field(struct table_cell *field, char *end)
 {
     field->bytes = (uint32_t)(end - field->text);
