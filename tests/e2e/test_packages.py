@@ -119,6 +119,17 @@ class Programs(unittest.TestCase):
         self.assertTrue(lab <= symbols("berth"))
         self.assertEqual(lab & symbols("berthd"), set())
 
+    def test_berthd_refuses_recorded_shares(self):
+        scratch = tempfile.mkdtemp(prefix="b", dir="/tmp")
+        self.addCleanup(shutil.rmtree, scratch, ignore_errors=True)
+        done = subprocess.run(
+            [os.path.join(BUILD, "berthd"), "--state", scratch, "--socket", scratch + "/s",
+             "--fake-gpus", "v100:1", "--policy",
+             "gavel-las,compat=released,allocations=" + scratch + "/none"],
+            text=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 2, done)
+        self.assertIn("allocations: only 'berth sim' replays", done.stderr)
+
 
 class Control(unittest.TestCase):
     def test_the_changelog_has_the_version_of_the_build(self):
