@@ -1,4 +1,4 @@
-/* The chart in a terminal: who held what when, and what is free. */
+/* The chart in a terminal: which job held which GPU when, and what is free. */
 #include "support/cases.h"
 
 #include <string.h>
@@ -14,8 +14,8 @@ static struct json *parsed(const char *text)
     return json;
 }
 
-/* Look at 'at_s': job 'id' holds accelerator 0 of two; 0: nobody does. */
-static void look(struct gantt *gantt, double at_s, int id, const char *jobs_text)
+/* Update at 'at_s': job 'id' holds GPU 0 of two; 0: no job does. */
+static void update(struct gantt *gantt, double at_s, int id, const char *jobs_text)
 {
     char text[200];
     snprintf(text, sizeof text,
@@ -39,27 +39,27 @@ static void assert_drawn(const struct gantt *gantt, const char *want)
         fail_msg("want \"%s\" in\n%s", want, text);
 }
 
-static void time_goes_to_the_left(void **state)
+static void the_newest_slot_is_at_the_right(void **state)
 {
     struct gantt gantt;
     gantt_init(&gantt, 1);
-    look(&gantt, 1000, 17, "[]");
-    look(&gantt, 1003, 18, "[]");
-    look(&gantt, 1004, 0, "[]");
+    update(&gantt, 1000, 17, "[]");
+    update(&gantt, 1003, 18, "[]");
+    update(&gantt, 1004, 0, "[]");
     assert_drawn(&gantt, "n v 0            .......7778. free\n");
     assert_drawn(&gantt, "n v 1            ............ free\n");
     gantt_release(&gantt);
 }
 
-static void one_that_runs_already_is_seen_from_its_start(void **state)
+static void a_job_that_runs_already_is_drawn_from_its_start(void **state)
 {
     struct gantt gantt;
     gantt_init(&gantt, 1);
-    look(&gantt, 1000, 5, "[{\"id\":5,\"start\":997.5,\"preemptions\":0}]");
+    update(&gantt, 1000, 5, "[{\"id\":5,\"start\":997.5,\"preemptions\":0}]");
     assert_drawn(&gantt, "........5555 5\n");
     gantt_release(&gantt);
     gantt_init(&gantt, 1);
-    look(&gantt, 1000, 5, "[{\"id\":5,\"start\":2,\"preemptions\":1}]");
+    update(&gantt, 1000, 5, "[{\"id\":5,\"start\":2,\"preemptions\":1}]");
     assert_drawn(&gantt, "...........5 5\n"); /* it may have been away meanwhile */
     gantt_release(&gantt);
 }
@@ -68,8 +68,8 @@ static void after_a_long_absence_nothing_is_made_up(void **state)
 {
     struct gantt gantt;
     gantt_init(&gantt, 1);
-    look(&gantt, 1000, 5, "[]");
-    look(&gantt, 1003 + 10 * GANTT_SLOTS, 6, "[]");
+    update(&gantt, 1000, 5, "[]");
+    update(&gantt, 1003 + 10 * GANTT_SLOTS, 6, "[]");
     assert_drawn(&gantt, "n v 0            ...........6 6\n");
     gantt_release(&gantt);
 }
@@ -81,14 +81,14 @@ static void an_event_is_drawn_before_the_next_update(void **state)
     struct event_record stopped = { .job = 5 };
     stopped.event = (struct event){ .kind = EVENT_STOPPED, .at_ns = 1002000000000 };
     gantt_init(&gantt, 1);
-    look(&gantt, 1000, 5, "[]");
+    update(&gantt, 1000, 5, "[]");
     gantt_event(&gantt, &stopped);
-    look(&gantt, 1004, 0, "[]");
+    update(&gantt, 1004, 0, "[]");
     assert_drawn(&gantt, "n v 0            .......55... free\n");
     gantt_release(&gantt);
 }
 
-RUN_CASES(TEST(time_goes_to_the_left),
-          TEST(one_that_runs_already_is_seen_from_its_start),
+RUN_CASES(TEST(the_newest_slot_is_at_the_right),
+          TEST(a_job_that_runs_already_is_drawn_from_its_start),
           TEST(after_a_long_absence_nothing_is_made_up),
           TEST(an_event_is_drawn_before_the_next_update));

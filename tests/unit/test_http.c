@@ -1,4 +1,4 @@
-/* HTTP: who is let in, what reaches a handler, when replies go out; and hostile clients. */
+/* HTTP: access, requests, when replies are sent, and hostile clients. */
 #include "support/cases.h"
 
 #include <errno.h>
@@ -106,7 +106,7 @@ static int teardown(void **state)
 
 /* ---- requests ---- */
 
-static void a_request_reaches_the_handler_with_who_sent_it(void **state)
+static void a_request_reaches_the_handler_with_its_user(void **state)
 {
     struct buf body;
     buf_init(&body, 1000);
@@ -179,7 +179,7 @@ static void a_large_reply_arrives_whole(void **state)
 
 /* ---- after the commit ---- */
 
-static void a_promise_is_not_answered_before_it_is_durable(void **state)
+static void a_change_is_not_acknowledged_before_it_is_durable(void **state)
 {
     site.late = true;
     int fds[3];
@@ -207,7 +207,7 @@ static void a_promise_is_not_answered_before_it_is_durable(void **state)
     buf_release(&got);
 }
 
-static void a_promise_that_cannot_be_kept_is_taken_back(void **state)
+static void a_change_that_cannot_be_committed_gets_503(void **state)
 {
     site.late = true;
     int fd = http_fixture_connect(&site.fixture);
@@ -280,7 +280,7 @@ static void a_request_waits_until_its_user_is_known(void **state)
     close(fd);
 }
 
-static void a_client_that_leaves_before_the_flush_hurts_nobody(void **state)
+static void a_client_that_disconnects_before_the_flush_does_no_harm(void **state)
 {
     site.late = true;
     int fd = http_fixture_connect(&site.fixture);
@@ -316,7 +316,7 @@ static void closing_with_replies_and_streams_outstanding_is_clean(void **state)
 
 /* ---- later ---- */
 
-static void a_reply_comes_when_it_is_known(void **state)
+static void a_delayed_reply_is_sent_when_it_is_known(void **state)
 {
     int fd = http_fixture_connect(&site.fixture);
     http_fixture_send_text(&site.fixture, fd, GET("/later"));
@@ -339,7 +339,7 @@ static void a_reply_comes_when_it_is_known(void **state)
     assert_int_equal(site.delayed_closed, 0);
 }
 
-static void whoever_finds_it_out_hears_that_nobody_waits(void **state)
+static void a_delayed_reply_is_closed_when_its_client_disconnects(void **state)
 {
     int fd = http_fixture_connect(&site.fixture);
     http_fixture_send_text(&site.fixture, fd, GET("/later"));
@@ -382,7 +382,7 @@ static void a_stream_sends_when_woken_and_ends_when_told(void **state)
     close(fd);
 }
 
-static void a_client_that_leaves_a_quiet_stream_is_noticed(void **state)
+static void a_client_that_leaves_a_silent_stream_is_noticed(void **state)
 {
     int fd = http_fixture_connect(&site.fixture);
     http_fixture_send_text(&site.fixture, fd, GET("/stream"));
@@ -511,7 +511,7 @@ static void a_body_above_the_limit_is_refused_before_it_is_sent(void **state)
     assert_int_equal(site.calls, 0);
 }
 
-static void a_chunked_body_is_put_together_and_limited_too(void **state)
+static void a_chunked_body_is_assembled_and_limited(void **state)
 {
     struct buf body;
     buf_init(&body, 1000);
@@ -559,7 +559,7 @@ static void a_chunked_body_is_put_together_and_limited_too(void **state)
     close(fd);
 }
 
-static void bytes_may_come_one_by_one(void **state)
+static void a_request_may_arrive_byte_by_byte(void **state)
 {
     static const char request[] =
         "POST /x?q=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\na\0c";
@@ -580,7 +580,7 @@ static bool nobody_is_left(void *context)
     return http_counts(site.fixture.http)->connections == 0;
 }
 
-static void who_takes_for_ever_to_ask_is_cut_off(void **state)
+static void a_client_too_slow_to_send_a_request_is_disconnected(void **state)
 {
     http_fixture_close(&site.fixture);
     open_site((struct http_setup){ .limits = { .request_s = 1 } });
@@ -668,7 +668,7 @@ static void the_socket_is_ours_alone(void **state)
     assert_int_equal(file.st_mode & 0777, 0600);
 }
 
-static void a_living_socket_is_not_replaced_and_a_dead_one_is(void **state)
+static void only_a_socket_without_a_listener_is_replaced(void **state)
 {
     struct http *second;
     struct error err;
@@ -679,7 +679,7 @@ static void a_living_socket_is_not_replaced_and_a_dead_one_is(void **state)
     assert_non_null(strstr(err.text, "listens"));
     assert_int_equal(http_fixture_request(&site.fixture, GET("/x"), NULL), 200);
 
-    /* A socket that was bound and whose owner died. */
+    /* A socket that was bound by a process that died. */
     char dead[80];
     snprintf(dead, sizeof dead, "%s/dead.sock", site.fixture.folder);
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -789,7 +789,7 @@ static bool is_open(void *context, const char *method, const char *target)
     return strcmp(method, "GET") == 0 && strcmp(target, "/x") == 0;
 }
 
-static void a_port_can_be_opened_later_and_a_session_is_its_users(void **state)
+static void a_port_can_be_opened_later_and_a_session_has_its_user(void **state)
 {
     http_fixture_close(&site.fixture);
     open_site((struct http_setup){ .token = "secret", .find_session = find_session });
@@ -818,7 +818,7 @@ what_is_open_is_asked_for_by_nobody_and_still_not_from_elsewhere(void **state)
     assert_int_equal(ask_with("localhost", "Origin: http://evil.example\r\n"), 403);
 }
 
-static void a_stranger_comes_in_where_he_may_as_nobody(void **state)
+static void an_anonymous_client_is_served_where_allowed(void **state)
 {
     http_fixture_close(&site.fixture);
     open_site((struct http_setup){
@@ -834,7 +834,7 @@ static void a_stranger_comes_in_where_he_may_as_nobody(void **state)
     /* Not from a page in a browser, and not with a book. */
     assert_int_equal(ask_with("localhost", "Origin: http://evil.example\r\n"), 403);
     assert_int_equal(ask_with("localhost", "Content-Length: 20000\r\n"), 413);
-    /* By the socket everybody is who he is. */
+    /* On the UNIX socket the kernel names the user. */
     struct buf body;
     buf_init(&body, 1000);
     assert_int_equal(http_fixture_request(&site.fixture, GET("/x"), &body), 200);
@@ -842,7 +842,7 @@ static void a_stranger_comes_in_where_he_may_as_nobody(void **state)
     buf_release(&body);
 }
 
-static void an_address_that_makes_no_sense_is_refused(void **state)
+static void a_malformed_listen_address_is_refused(void **state)
 {
     static const char *const bad[] = { "",
                                        "7777",
@@ -862,33 +862,34 @@ static void an_address_that_makes_no_sense_is_refused(void **state)
     }
 }
 
-RUN_CASES(CASE(a_request_reaches_the_handler_with_who_sent_it),
+RUN_CASES(CASE(a_request_reaches_the_handler_with_its_user),
           CASE(one_connection_serves_many_requests),
           CASE(pipelined_requests_are_answered_in_order),
           CASE(head_is_get_without_the_body), CASE(a_large_reply_arrives_whole),
-          CASE(a_promise_is_not_answered_before_it_is_durable),
-          CASE(a_promise_that_cannot_be_kept_is_taken_back),
+          CASE(a_change_is_not_acknowledged_before_it_is_durable),
+          CASE(a_change_that_cannot_be_committed_gets_503),
           CASE(no_handler_is_called_while_replies_go_out),
           CASE(a_request_waits_until_its_user_is_known),
-          CASE(a_client_that_leaves_before_the_flush_hurts_nobody),
+          CASE(a_client_that_disconnects_before_the_flush_does_no_harm),
           CASE(closing_with_replies_and_streams_outstanding_is_clean),
           CASE(a_stream_sends_when_woken_and_ends_when_told),
-          CASE(a_client_that_leaves_a_quiet_stream_is_noticed),
+          CASE(a_client_that_leaves_a_silent_stream_is_noticed),
           CASE(bad_addresses_never_reach_the_handler),
           CASE(malformed_requests_are_refused),
           CASE(long_addresses_and_headers_are_refused),
           CASE(a_body_above_the_limit_is_refused_before_it_is_sent),
-          CASE(a_chunked_body_is_put_together_and_limited_too),
-          CASE(bytes_may_come_one_by_one), CASE(who_takes_for_ever_to_ask_is_cut_off),
+          CASE(a_chunked_body_is_assembled_and_limited),
+          CASE(a_request_may_arrive_byte_by_byte),
+          CASE(a_client_too_slow_to_send_a_request_is_disconnected),
           CASE(a_user_has_a_limited_number_of_connections),
           CASE(all_connections_together_are_limited), CASE(random_bytes_do_no_harm),
           CASE(the_socket_is_ours_alone),
-          CASE(a_living_socket_is_not_replaced_and_a_dead_one_is),
+          CASE(only_a_socket_without_a_listener_is_replaced),
           CASE(what_is_not_a_socket_is_left_alone),
           CASE(tcp_needs_the_token_the_host_and_no_foreign_origin),
-          CASE(a_port_can_be_opened_later_and_a_session_is_its_users),
+          CASE(a_port_can_be_opened_later_and_a_session_has_its_user),
           CASE(what_is_open_is_asked_for_by_nobody_and_still_not_from_elsewhere),
-          CASE(a_stranger_comes_in_where_he_may_as_nobody),
-          CASE(a_reply_comes_when_it_is_known),
-          CASE(whoever_finds_it_out_hears_that_nobody_waits),
-          CASE(an_address_that_makes_no_sense_is_refused));
+          CASE(an_anonymous_client_is_served_where_allowed),
+          CASE(a_delayed_reply_is_sent_when_it_is_known),
+          CASE(a_delayed_reply_is_closed_when_its_client_disconnects),
+          CASE(a_malformed_listen_address_is_refused));

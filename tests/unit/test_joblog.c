@@ -61,7 +61,7 @@ static void a_line_for_each_job_however_it_ends(void **state)
     free(text);
 }
 
-static void those_who_have_not_ended_are_written_at_the_end(void **state)
+static void jobs_that_have_not_ended_are_written_at_the_end(void **state)
 {
     char *text = NULL;
     size_t size = 0;
@@ -83,4 +83,4 @@ static void those_who_have_not_ended_are_written_at_the_end(void **state)
 }
 
 RUN_CASES(TEST(a_line_for_each_job_however_it_ends),
-          TEST(those_who_have_not_ended_are_written_at_the_end));
+          TEST(jobs_that_have_not_ended_are_written_at_the_end));

@@ -39,7 +39,7 @@ static void numbers_stay_readable(void **state)
     assert_text(array, "[0.1,0.333333333333,1e300,-4,\"x\\n\\\"\"]");
 }
 
-static void what_json_cannot_say_is_still_json(void **state)
+static void text_that_is_not_utf8_still_gives_valid_json(void **state)
 {
     struct json *array = json_new_array();
     json_add_number(array, INFINITY);
@@ -48,7 +48,7 @@ static void what_json_cannot_say_is_still_json(void **state)
     assert_text(array, "[0.0,0.0,\"(not UTF-8)\"]");
 }
 
-static void what_is_parsed_can_be_looked_at(void **state)
+static void parsed_values_can_be_read(void **state)
 {
     const char text[] = "{\"a\": [1, 2.5, \"x\"], \"n\": null, \"o\": {}}";
     struct json *json;
@@ -68,7 +68,7 @@ static void what_is_parsed_can_be_looked_at(void **state)
     json_free(json);
 }
 
-static void what_is_absent_or_of_another_type_is_nothing(void **state)
+static void absent_members_and_other_types_give_nothing(void **state)
 {
     struct json *json;
     double number = 7;
@@ -180,9 +180,9 @@ static void exact_texts_have_all_digits(void **state)
 }
 
 RUN_CASES(TEST(members_stay_in_the_order_they_were_put), TEST(numbers_stay_readable),
-          TEST(what_json_cannot_say_is_still_json),
-          TEST(what_is_parsed_can_be_looked_at),
-          TEST(what_is_absent_or_of_another_type_is_nothing),
+          TEST(text_that_is_not_utf8_still_gives_valid_json),
+          TEST(parsed_values_can_be_read),
+          TEST(absent_members_and_other_types_give_nothing),
           TEST(an_object_can_be_walked), TEST(a_wrong_text_is_refused_with_its_line),
           TEST(a_deep_text_is_refused), TEST(printing_ends_the_line),
           TEST(whole_numbers_and_flags_are_told_from_others),

@@ -68,7 +68,7 @@ static void come(struct books *books, struct world *w, job_id job, bool loaded)
            (struct event){ .kind = EVENT_STARTED, .job = job, .loaded = loaded });
 }
 
-static void a_beneficiary_that_gives_up_is_not_awaited_again(void **state)
+static void an_entry_forgets_a_beneficiary_that_never_starts(void **state)
 {
     struct world *w = *state;
     struct books books;
@@ -158,7 +158,7 @@ static void loading_again_is_booked_though_the_daemon_was_restarted(void **state
     ledger_release(&books.ledger);
 }
 
-static void who_is_cancelled_as_it_leaves_has_still_been_sent_away(void **state)
+static void a_victim_cancelled_while_it_stops_was_still_preempted(void **state)
 {
     struct world *w = *state;
     struct books books;
@@ -178,8 +178,8 @@ static void who_is_cancelled_as_it_leaves_has_still_been_sent_away(void **state)
 
 WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
-RUN_CASES(CASE(a_beneficiary_that_gives_up_is_not_awaited_again),
+RUN_CASES(CASE(an_entry_forgets_a_beneficiary_that_never_starts),
           CASE(moving_is_not_booked_to_the_last_preemption),
           CASE(loading_again_after_a_fault_is_not_booked),
           CASE(loading_again_is_booked_though_the_daemon_was_restarted),
-          CASE(who_is_cancelled_as_it_leaves_has_still_been_sent_away));
+          CASE(a_victim_cancelled_while_it_stops_was_still_preempted));

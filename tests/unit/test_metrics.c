@@ -44,7 +44,7 @@ static double value(const struct result *result, const char *id)
  *     |---|---------|----|----|-----------|----|----------------|
  *     load   job 0  pause load   job 1     load     job 0            2 GPUs
  */
-static void a_swap_and_what_it_costs(void **state)
+static void the_costs_of_a_preemption_are_counted(void **state)
 {
     const struct job_spec specs[] = {
         { .gpus = 2,
@@ -81,7 +81,7 @@ static void a_swap_and_what_it_costs(void **state)
 }
 
 /* Recalled at 135s, killed at 145s with 135 steps made and 120 saved. */
-static void a_kill_and_what_has_to_be_done_again(void **state)
+static void work_lost_by_a_kill_is_counted(void **state)
 {
     const struct job_spec specs[] = {
         { .gpus = 1,
@@ -102,7 +102,7 @@ static void a_kill_and_what_has_to_be_done_again(void **state)
 }
 
 /* Two GPUs lost at 100s, 90s saved; 40s in the queue until the node is back. */
-static void a_failure_and_what_has_to_be_done_again(void **state)
+static void work_lost_by_a_failure_is_counted(void **state)
 {
     const struct job_spec spec = { .gpus = 2, .steps = 200, .ckpt_ns = SECONDS(30) };
     const struct outage outage = { 0, SECONDS(100), SECONDS(140) };
@@ -164,7 +164,7 @@ static struct result *play_with(const char *cluster, const struct job_spec *spec
 }
 
 /* Loads to 10s, 40 steps to 50s, 5s of saving and 10s of loading on the old two GPUs. */
-static void a_resize_is_no_preemption_and_has_its_own_account(void **state)
+static void a_resize_is_counted_apart_from_preemptions(void **state)
 {
     const struct job_spec spec = { .gpus = 2,
                                    .gpus_min = 1,
@@ -184,7 +184,7 @@ static void a_resize_is_no_preemption_and_has_its_own_account(void **state)
     release(r);
 }
 
-static void so_has_a_move(void **state)
+static void a_move_is_counted_as_a_resize(void **state)
 {
     const struct job_spec spec = { .gpus = 2,
                                    .steps = 100,
@@ -245,7 +245,7 @@ static void fairness_is_against_an_equal_share(void **state)
     release(r);
 }
 
-static void classes_are_told_apart(void **state)
+static void classes_have_figures_of_their_own(void **state)
 {
     const struct job_spec specs[] = {
         { .gpus = 1, .steps = 10, .class = CLASS_BE },
@@ -293,7 +293,7 @@ static void failures_and_rejections_are_counted_apart(void **state)
     release(r);
 }
 
-static void what_never_ends_is_unfinished(void **state)
+static void jobs_that_never_end_are_unfinished(void **state)
 {
     const struct job_spec spec = { .gpus = 1, .steps = 100 };
     const struct outage outage = { .node = 0, .down_ns = SECONDS(10), .up_ns = 0 };
@@ -360,13 +360,14 @@ static void only_jobs_of_the_window_count(void **state)
     world_release(&w);
 }
 
-RUN_CASES(TEST(a_swap_and_what_it_costs), TEST(a_kill_and_what_has_to_be_done_again),
-          TEST(a_failure_and_what_has_to_be_done_again),
-          TEST(a_resize_is_no_preemption_and_has_its_own_account), TEST(so_has_a_move),
+RUN_CASES(TEST(the_costs_of_a_preemption_are_counted),
+          TEST(work_lost_by_a_kill_is_counted), TEST(work_lost_by_a_failure_is_counted),
+          TEST(a_resize_is_counted_apart_from_preemptions),
+          TEST(a_move_is_counted_as_a_resize),
           TEST(percentiles_lie_between_the_nearest_ranks),
           TEST(a_single_job_is_every_percentile),
-          TEST(fairness_is_against_an_equal_share), TEST(classes_are_told_apart),
-          TEST(missed_deadlines_are_counted),
+          TEST(fairness_is_against_an_equal_share),
+          TEST(classes_have_figures_of_their_own), TEST(missed_deadlines_are_counted),
           TEST(failures_and_rejections_are_counted_apart),
-          TEST(what_never_ends_is_unfinished), TEST(gpus_cost_what_their_type_does),
-          TEST(only_jobs_of_the_window_count));
+          TEST(jobs_that_never_end_are_unfinished),
+          TEST(gpus_cost_what_their_type_does), TEST(only_jobs_of_the_window_count));

@@ -54,7 +54,7 @@ static void a_pass_opens_once_and_for_its_user(void **state)
     assert_null(sessions_find(&sessions, pass, NOW)); /* it is no session itself */
 }
 
-static void what_is_wrong_or_empty_opens_nothing(void **state)
+static void a_wrong_or_empty_secret_opens_nothing(void **state)
 {
     char pass[TOKEN_CHARS + 1];
     assert_null(sessions_redeem_pass(&sessions, "", NOW));
@@ -66,7 +66,7 @@ static void what_is_wrong_or_empty_opens_nothing(void **state)
     assert_null(sessions_redeem_pass(&sessions, pass, NOW));
 }
 
-static void both_end_by_themselves(void **state)
+static void passes_and_sessions_expire(void **state)
 {
     char pass[TOKEN_CHARS + 1], secret[TOKEN_CHARS + 1];
     get_pass(7, NOW, pass);
@@ -92,7 +92,7 @@ static void a_session_survives_a_restart_and_an_end_does_too(void **state)
     assert_false(sessions_any(&sessions));
 }
 
-static void a_file_that_others_can_read_does_not_count(void **state)
+static void a_session_file_that_others_can_read_is_ignored(void **state)
 {
     char secret[TOKEN_CHARS + 1];
     struct stat there;
@@ -104,7 +104,7 @@ static void a_file_that_others_can_read_does_not_count(void **state)
     assert_null(sessions_find(&sessions, secret, NOW));
 }
 
-static void garbage_in_the_file_is_left_out(void **state)
+static void malformed_lines_of_the_file_are_ignored(void **state)
 {
     FILE *file = fopen(sessions.path, "w");
     assert_non_null(file);
@@ -116,7 +116,7 @@ static void garbage_in_the_file_is_left_out(void **state)
     assert_false(sessions_any(&sessions));
 }
 
-static void who_asks_too_often_pushes_out_only_himself(void **state)
+static void a_user_with_too_many_passes_loses_only_their_own(void **state)
 {
     char other[TOKEN_CHARS + 1], first[TOKEN_CHARS + 1], last[TOKEN_CHARS + 1];
     come_in(7, NOW, other);
@@ -129,8 +129,8 @@ static void who_asks_too_often_pushes_out_only_himself(void **state)
 }
 
 RUN_CASES(CASE(a_pass_opens_once_and_for_its_user),
-          CASE(what_is_wrong_or_empty_opens_nothing), CASE(both_end_by_themselves),
+          CASE(a_wrong_or_empty_secret_opens_nothing), CASE(passes_and_sessions_expire),
           CASE(a_session_survives_a_restart_and_an_end_does_too),
-          CASE(a_file_that_others_can_read_does_not_count),
-          CASE(garbage_in_the_file_is_left_out),
-          CASE(who_asks_too_often_pushes_out_only_himself));
+          CASE(a_session_file_that_others_can_read_is_ignored),
+          CASE(malformed_lines_of_the_file_are_ignored),
+          CASE(a_user_with_too_many_passes_loses_only_their_own));

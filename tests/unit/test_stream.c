@@ -1,4 +1,4 @@
-/* Events as they happen: who gets which, from where, and what happens to who lags. */
+/* The event stream: which client gets which events, from where, and clients that lag. */
 #include "support/cases.h"
 
 #include <inttypes.h>
@@ -92,7 +92,7 @@ static const char *heard(int fd, struct buf *got)
     return got->bytes;
 }
 
-static void who_watches_gets_what_happens_from_now_on(void **state)
+static void a_client_gets_the_events_from_now_on(void **state)
 {
     struct buf got;
     buf_init(&got, 100000);
@@ -110,7 +110,7 @@ static void who_watches_gets_what_happens_from_now_on(void **state)
     close(fd);
 }
 
-static void who_comes_back_goes_on_where_it_was(void **state)
+static void a_client_that_reconnects_continues_after_its_last_event(void **state)
 {
     struct buf got;
     buf_init(&got, 100000);
@@ -133,7 +133,7 @@ static void who_comes_back_goes_on_where_it_was(void **state)
     close(fd);
 }
 
-static void what_the_ring_has_lost_comes_from_the_store(void **state)
+static void lines_older_than_the_ring_come_from_the_store(void **state)
 {
     struct buf got;
     buf_init(&got, 100000);
@@ -155,7 +155,7 @@ static void what_the_ring_has_lost_comes_from_the_store(void **state)
     close(fd);
 }
 
-static void what_is_kept_nowhere_is_passed_over(void **state)
+static void events_that_are_kept_nowhere_are_skipped(void **state)
 {
     struct buf got;
     buf_init(&got, 100000);
@@ -168,7 +168,7 @@ static void what_is_kept_nowhere_is_passed_over(void **state)
     close(fd);
 }
 
-static void where_nothing_older_can_be_read_the_client_is_told_and_let_go(void **state)
+static void a_client_that_lagged_without_a_store_is_told_and_disconnected(void **state)
 {
     struct buf got;
     buf_init(&got, 100000);
@@ -181,7 +181,7 @@ static void where_nothing_older_can_be_read_the_client_is_told_and_let_go(void *
     close(fd);
 }
 
-static void nobody_sees_what_is_not_theirs(void **state)
+static void events_of_other_users_are_hidden(void **state)
 {
     struct buf got;
     buf_init(&got, 100000);
@@ -198,7 +198,7 @@ static void nobody_sees_what_is_not_theirs(void **state)
     close(fd);
 }
 
-static void a_quiet_stream_has_a_heartbeat(void **state)
+static void a_silent_stream_has_a_heartbeat(void **state)
 {
     teardown(state);
     open_scene((struct stream_setup){ .heartbeat_ms = 30 });
@@ -210,7 +210,7 @@ static void a_quiet_stream_has_a_heartbeat(void **state)
     close(fd);
 }
 
-static void lines_survive_the_seam_of_the_ring(void **state)
+static void lines_survive_the_wrap_of_the_ring(void **state)
 {
     teardown(state);
     open_scene(
@@ -258,7 +258,7 @@ static void a_slow_reader_is_served_in_the_end(void **state)
     close(fd);
 }
 
-static void nonsense_is_refused(void **state)
+static void a_malformed_event_number_is_refused(void **state)
 {
     static const char *const bad[] = { "?since=x", "?since=-1", "?since=01",
                                        "?since=99999999999999999999" };
@@ -270,7 +270,7 @@ static void nonsense_is_refused(void **state)
     }
 }
 
-static void the_number_of_watchers_is_limited(void **state)
+static void the_number_of_clients_is_limited(void **state)
 {
     teardown(state);
     open_scene((struct stream_setup){ .clients_max = 2 });
@@ -283,12 +283,13 @@ static void the_number_of_watchers_is_limited(void **state)
     close(b);
 }
 
-RUN_CASES(CASE(who_watches_gets_what_happens_from_now_on),
-          CASE(who_comes_back_goes_on_where_it_was),
-          CASE(what_the_ring_has_lost_comes_from_the_store),
-          CASE(what_is_kept_nowhere_is_passed_over),
-          CASE(where_nothing_older_can_be_read_the_client_is_told_and_let_go),
-          CASE(nobody_sees_what_is_not_theirs), CASE(a_quiet_stream_has_a_heartbeat),
-          CASE(lines_survive_the_seam_of_the_ring),
-          CASE(a_slow_reader_is_served_in_the_end), CASE(nonsense_is_refused),
-          CASE(the_number_of_watchers_is_limited));
+RUN_CASES(CASE(a_client_gets_the_events_from_now_on),
+          CASE(a_client_that_reconnects_continues_after_its_last_event),
+          CASE(lines_older_than_the_ring_come_from_the_store),
+          CASE(events_that_are_kept_nowhere_are_skipped),
+          CASE(a_client_that_lagged_without_a_store_is_told_and_disconnected),
+          CASE(events_of_other_users_are_hidden), CASE(a_silent_stream_has_a_heartbeat),
+          CASE(lines_survive_the_wrap_of_the_ring),
+          CASE(a_slow_reader_is_served_in_the_end),
+          CASE(a_malformed_event_number_is_refused),
+          CASE(the_number_of_clients_is_limited));

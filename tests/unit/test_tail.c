@@ -1,4 +1,4 @@
-/* A job's output as a stream: from where, until when, and whose files may be read. */
+/* A job's output as a stream: from where, until when, and which files may be read. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -137,7 +137,7 @@ static void a_follower_waits_for_a_file_that_is_not_there_yet(void **state)
     assert_reads(0, "");
 }
 
-static void a_file_that_was_cut_short_is_read_anew(void **state)
+static void a_truncated_file_is_read_from_its_start(void **state)
 {
     write_file("a long beginning", 0);
     scene.asked.follow = true;
@@ -232,7 +232,7 @@ static void a_user_reads_nothing_that_is_not_theirs(void **state)
 RUN_CASES(CASE(a_file_is_read_from_any_offset),
           CASE(a_follower_sees_what_is_added_until_the_job_ends),
           CASE(a_follower_waits_for_a_file_that_is_not_there_yet),
-          CASE(a_file_that_was_cut_short_is_read_anew),
+          CASE(a_truncated_file_is_read_from_its_start),
           CASE(a_large_file_arrives_whole), CASE(a_follower_that_leaves_is_forgotten),
           CASE(only_regular_files_are_read),
           CASE(a_user_reads_nothing_that_is_not_theirs));

@@ -11,7 +11,7 @@
 #include "http/target.h"
 #include "http/token.h"
 
-static void an_address_is_taken_apart(void **state)
+static void a_target_is_decoded(void **state)
 {
     struct arena arena;
     arena_init(&arena, 4096);
@@ -65,7 +65,7 @@ static void ids_are_digits_and_nothing_else(void **state)
     assert_int_equal(id, 12);
 }
 
-static void a_token_is_made_once_and_kept_to_ourselves(void **state)
+static void a_token_is_made_once_and_is_private(void **state)
 {
     char folder[] = "/tmp/berth-test-XXXXXX";
     assert_non_null(mkdtemp(folder));
@@ -118,6 +118,6 @@ static void tasks_of_arrays_go_by_two_numbers(void **state)
     assert_int_equal(index, UINT32_MAX);
 }
 
-RUN_CASES(TEST(an_address_is_taken_apart), TEST(ids_are_digits_and_nothing_else),
+RUN_CASES(TEST(a_target_is_decoded), TEST(ids_are_digits_and_nothing_else),
           TEST(tasks_of_arrays_go_by_two_numbers),
-          TEST(a_token_is_made_once_and_kept_to_ourselves));
+          TEST(a_token_is_made_once_and_is_private));

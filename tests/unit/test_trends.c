@@ -14,7 +14,7 @@ static int setup(void **state)
     return 0;
 }
 
-static void shares_are_even_and_nobody_gets_more_than_he_wants(void **state)
+static void shares_are_max_min_fair(void **state)
 {
     const double wanted[] = { 1, 10, 10, 0 }, even[] = { 1, 1, 1, 1 };
     const double twice[] = { 1, 2, 1, 1 };
@@ -30,7 +30,7 @@ static void shares_are_even_and_nobody_gets_more_than_he_wants(void **state)
     trends_fair_shares(wanted, even, 0, 9, due);
 }
 
-static void the_past_grows_coarser_and_stays_in_order(void **state)
+static void older_samples_are_thinned_out_in_order(void **state)
 {
     const uint32_t many = 20 * TRENDS_SAMPLES;
     for (uint32_t i = 1; i <= many; i++)
@@ -43,7 +43,7 @@ static void the_past_grows_coarser_and_stays_in_order(void **state)
         assert_true(trends.samples[i].at_ns > trends.samples[i - 1].at_ns);
 }
 
-static void too_many_share_the_last_place(void **state)
+static void groups_beyond_the_limit_share_the_last_index(void **state)
 {
     static const char *const tokens[] = { "a", "b", "c", "d", "e", "f", "g", "h", "i",
                                           "j", "k", "l", "m", "n", "o", "p", "q", "r" };
@@ -59,7 +59,7 @@ static void too_many_share_the_last_place(void **state)
     assert_string_equal(trends.groups[TRENDS_GROUPS - 1].name, "all others");
 }
 
-static void columns_begin_after_the_moment_asked_for(void **state)
+static void columns_begin_after_the_given_time(void **state)
 {
     struct buf text;
     buf_init(&text, 10000);
@@ -76,8 +76,7 @@ static void columns_begin_after_the_moment_asked_for(void **state)
     buf_release(&text);
 }
 
-RUN_CASES(cmocka_unit_test_setup(shares_are_even_and_nobody_gets_more_than_he_wants,
-                                 setup),
-          cmocka_unit_test_setup(the_past_grows_coarser_and_stays_in_order, setup),
-          cmocka_unit_test_setup(too_many_share_the_last_place, setup),
-          cmocka_unit_test_setup(columns_begin_after_the_moment_asked_for, setup));
+RUN_CASES(cmocka_unit_test_setup(shares_are_max_min_fair, setup),
+          cmocka_unit_test_setup(older_samples_are_thinned_out_in_order, setup),
+          cmocka_unit_test_setup(groups_beyond_the_limit_share_the_last_index, setup),
+          cmocka_unit_test_setup(columns_begin_after_the_given_time, setup));
