@@ -84,7 +84,7 @@ static int open_becoming(const char *path, uint32_t uid, uint32_t gid)
     return fd;
 }
 
-int open_as_user(const char *path, uint32_t uid, uint32_t gid, struct error *err)
+int as_user_open(const char *path, uint32_t uid, uint32_t gid, struct error *err)
 {
     if (path[0] != '/')
         return error_set(err, -EINVAL, "%.200s: not an absolute path", path);

@@ -10,4 +10,4 @@ struct error;
  * else with our own.  Its last part must not be a link; a pipe or a device is refused
  * and never waited for.  A descriptor, or a negative errno.
  */
-int open_as_user(const char *path, uint32_t uid, uint32_t gid, struct error *err);
+int as_user_open(const char *path, uint32_t uid, uint32_t gid, struct error *err);

@@ -242,7 +242,7 @@ static void read_file(struct progress_file *file)
 {
     char text[TAIL_BYTES];
     struct stat info;
-    int fd = open_as_user(file->path, file->uid, file->gid, NULL);
+    int fd = as_user_open(file->path, file->uid, file->gid, NULL);
     if (fd < 0)
         return;
     if (fstat(fd, &info) < 0 || info.st_uid != file->uid ||

@@ -60,8 +60,8 @@ static void watch_file(struct tail *tail)
 static int open_file(struct tail *tail, struct error *err)
 {
     const struct tail_setup *setup = &tail->setup;
-    int fd = setup->ours ? open_as_user(tail->path, geteuid(), getegid(), err)
-                         : open_as_user(tail->path, setup->uid, setup->gid, err);
+    int fd = setup->ours ? as_user_open(tail->path, geteuid(), getegid(), err)
+                         : as_user_open(tail->path, setup->uid, setup->gid, err);
     if (fd < 0)
         return fd;
     struct stat file;

@@ -167,9 +167,9 @@ static void set_cdf(struct summary_cdf *cdf, const double *sorted, size_t count)
     }
 }
 
-enum column { COLUMN_JCT, COLUMN_WAIT, COLUMN_SLOWDOWN, COLUMN_FAIRNESS };
+enum summary_column { COLUMN_JCT, COLUMN_WAIT, COLUMN_SLOWDOWN, COLUMN_FAIRNESS };
 
-static double column_of(const struct metrics_job *job, enum column column)
+static double column_of(const struct metrics_job *job, enum summary_column column)
 {
     switch (column) {
     case COLUMN_JCT:
@@ -185,7 +185,7 @@ static double column_of(const struct metrics_job *job, enum column column)
 }
 
 /* One column of all jobs, in order, with their classes. */
-static void sort_column(const struct metrics *metrics, enum column column,
+static void sort_column(const struct metrics *metrics, enum summary_column column,
                         struct sort_item *items, struct sort_item *scratch)
 {
     for (size_t i = 0; i < metrics->job_count; i++)
@@ -212,8 +212,8 @@ static void set_times(struct summary *summary, const struct metrics *metrics)
     static const char *const groups[CDF_KINDS] = {
         [CDF_JCT] = "jct_s", [CDF_WAIT] = "wait_s"
     };
-    static const enum column columns[CDF_KINDS] = { COLUMN_JCT, COLUMN_WAIT,
-                                                    COLUMN_SLOWDOWN };
+    static const enum summary_column columns[CDF_KINDS] = { COLUMN_JCT, COLUMN_WAIT,
+                                                            COLUMN_SLOWDOWN };
     size_t all = metrics->job_count;
     struct arena arena;
     arena_init(&arena, 0);

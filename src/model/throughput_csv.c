@@ -20,7 +20,16 @@
 #define LINE_BYTES_MAX 4096
 #define NONE UINT32_MAX
 
-enum column { KIND, TYPE, GPUS, RATE, RATE_SPREAD, BESIDE, RATE_BESIDE, COLUMN_COUNT };
+enum throughput_column {
+    KIND,
+    TYPE,
+    GPUS,
+    RATE,
+    RATE_SPREAD,
+    BESIDE,
+    RATE_BESIDE,
+    COLUMN_COUNT
+};
 
 static const char *const column_names[COLUMN_COUNT] = {
     "kind", "type", "gpus", "rate", "rate_spread", "beside", "rate_beside",
@@ -135,7 +144,7 @@ static int read_fields(struct rates_lines *lines, struct error *err)
     return 0;
 }
 
-static int read_rate(const struct rates_lines *lines, enum column column,
+static int read_rate(const struct rates_lines *lines, enum throughput_column column,
                      double *ret_rate, struct error *err)
 {
     if (units_number(lines->field[column], ret_rate) && *ret_rate >= 0 &&
@@ -157,7 +166,7 @@ static int read_size(const struct rates_lines *lines, uint32_t *ret_size,
     return 0;
 }
 
-static int read_kind(const struct rates_lines *lines, enum column column,
+static int read_kind(const struct rates_lines *lines, enum throughput_column column,
                      struct error *err)
 {
     size_t bytes = strlen(lines->field[column]);

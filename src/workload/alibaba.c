@@ -118,12 +118,12 @@ static int read_run(const struct table *table, struct trace_row *row, struct err
     if (r < 0)
         return r;
     row->spec.submit_ns = start_ns;
-    row_ran(row, 0);
+    trace_row_set_run(row, 0);
     if (table_empty(table, START) || table_empty(table, END))
         return 0;
     if (end_ns < start_ns)
         return field_error(table, END, "no earlier than start_time", err);
-    row_ran(row, end_ns - start_ns);
+    trace_row_set_run(row, end_ns - start_ns);
     return 0;
 }
 

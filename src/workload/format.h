@@ -65,7 +65,7 @@ struct format {
 void source_skip(struct source *source, const char *reason);
 
 /* Work that took so long, one step a second; the row knows its run time too. */
-void row_ran(struct trace_row *row, int64_t run_ns);
+void trace_row_set_run(struct trace_row *row, int64_t run_ns);
 
 /* The first line of 'bytes' into 'line', cut at its size. */
 void format_first_line(const char *bytes, size_t count, char *line, size_t size);

@@ -336,7 +336,7 @@ static int generic_next(void *self, struct source *source, struct trace_row *row
         if (gpus * workers > FORMAT_GPUS_MAX)
             return table_wrong(table, workers_at, "at most a million GPUs in all", err);
         row->spec.gpus = (uint32_t)(gpus * workers);
-        row_ran(row, run_ns);
+        trace_row_set_run(row, run_ns);
         const char *reason = log_reason(gpus * workers, true, started, run_ns);
         if (!reason)
             return 1;

@@ -106,7 +106,7 @@ int log_next(void *self, struct source *source, struct trace_row *row,
             return r;
         spec->gpus = (uint32_t)gpus;
         spec->cpu_milli = (uint32_t)cpus * 1000;
-        row_ran(row, run_ns);
+        trace_row_set_run(row, run_ns);
         bool ended = log_has_ended(table->fields[log->state].text);
         const char *reason =
             log_reason(gpus, ended, log_has_time(table, log->start), run_ns);

@@ -223,7 +223,7 @@ static int read_job(const struct source *source, const struct json *job,
     if (!attempts)
         return line_error(source, "the job above has no attempts, want an array", err);
     spec->gpus = (uint32_t)gpus;
-    row_ran(row, run_ns);
+    trace_row_set_run(row, run_ns);
     *ret_reason = !started     ? "never started"
                   : !submitted ? "no submission time"
                                : log_reason(gpus, true, started, run_ns);

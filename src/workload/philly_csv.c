@@ -59,7 +59,7 @@ static int philly_csv_next(void *self, struct source *source, struct trace_row *
             return table_wrong(table, philly->at[GPU_TIME], "duration times num_gpus",
                                err);
         row->spec.gpus = (uint32_t)gpus;
-        row_ran(row, run_ns);
+        trace_row_set_run(row, run_ns);
         if (gpus > 0 && run_ns > 0)
             return 1;
         source_skip(source, gpus == 0 ? "no GPUs" : "no run time");

@@ -160,5 +160,5 @@ void records_get(const struct records *records, uint32_t n, struct trace_row *re
             .fails = record->fails,
         },
     };
-    row_ran(ret_row, record->run_ns);
+    trace_row_set_run(ret_row, record->run_ns);
 }

@@ -202,7 +202,7 @@ static int read_job(const struct sacct *s, const struct table *table,
             return table_wrong(table, s->tres[i], "resources such as gres/gpu=4", err);
     spec->gpus = (uint32_t)gpus;
     spec->cpu_milli = (uint32_t)cpus * 1000;
-    row_ran(row, run_ns);
+    trace_row_set_run(row, run_ns);
     return 0;
 }
 

@@ -159,7 +159,7 @@ static int swf_next(void *self, struct source *source, struct trace_row *row,
         row->spec.submit_ns = submit_ns;
         row->spec.gpus = (uint32_t)procs;
         row->spec.name = table->fields[ID].text;
-        row_ran(row, run_ns);
+        trace_row_set_run(row, run_ns);
         snprintf(swf->user, sizeof swf->user, "u%lld", (long long)user);
         snprintf(swf->group, sizeof swf->group, "g%lld", (long long)group);
         row->spec.user = user >= 0 ? swf->user : NULL;

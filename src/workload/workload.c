@@ -62,7 +62,7 @@ void source_skip(struct source *source, const char *reason)
     facts->reason_count += i == facts->reason_count;
 }
 
-void row_ran(struct trace_row *row, int64_t run_ns)
+void trace_row_set_run(struct trace_row *row, int64_t run_ns)
 {
     row->run_ns = run_ns;
     row->spec.steps = (double)run_ns / 1e9;

@@ -190,13 +190,13 @@ static void only_regular_files_are_read(void **state)
     char path[120];
     snprintf(path, sizeof path, "%s/pipe", scene.fixture.folder);
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_int_equal(open_as_user(path, getuid(), getgid(), &err), -EINVAL);
+    assert_int_equal(as_user_open(path, getuid(), getgid(), &err), -EINVAL);
     snprintf(path, sizeof path, "%s/link", scene.fixture.folder);
     assert_int_equal(symlink("/etc/passwd", path), 0);
-    assert_int_equal(open_as_user(path, getuid(), getgid(), &err), -ELOOP);
-    assert_int_equal(open_as_user("/tmp", getuid(), getgid(), &err), -EINVAL);
-    assert_int_equal(open_as_user("/dev/null", getuid(), getgid(), &err), -EINVAL);
-    assert_int_equal(open_as_user("7.out", getuid(), getgid(), &err), -EINVAL);
+    assert_int_equal(as_user_open(path, getuid(), getgid(), &err), -ELOOP);
+    assert_int_equal(as_user_open("/tmp", getuid(), getgid(), &err), -EINVAL);
+    assert_int_equal(as_user_open("/dev/null", getuid(), getgid(), &err), -EINVAL);
+    assert_int_equal(as_user_open("7.out", getuid(), getgid(), &err), -EINVAL);
 }
 
 static void a_user_reads_nothing_that_is_not_theirs(void **state)
@@ -209,20 +209,20 @@ static void a_user_reads_nothing_that_is_not_theirs(void **state)
     assert_int_equal(chmod(scene.fixture.folder, 0755), 0);
     assert_int_equal(chown(scene.path, SOMEBODY, SOMEBODY), 0);
 
-    int fd = open_as_user(scene.path, SOMEBODY, SOMEBODY, &err);
+    int fd = as_user_open(scene.path, SOMEBODY, SOMEBODY, &err);
     assert_true(fd >= 0);
     close(fd);
-    assert_int_equal(open_as_user(scene.path, ANOTHER, ANOTHER, &err), -EACCES);
+    assert_int_equal(as_user_open(scene.path, ANOTHER, ANOTHER, &err), -EACCES);
 
     /* A folder on the way that leads elsewhere changes nothing. */
     char way[120], path[160];
     snprintf(way, sizeof way, "%s/way", scene.fixture.folder);
     assert_int_equal(symlink(scene.fixture.folder, way), 0);
     snprintf(path, sizeof path, "%s/7.out", way);
-    assert_int_equal(open_as_user(path, ANOTHER, ANOTHER, &err), -EACCES);
+    assert_int_equal(as_user_open(path, ANOTHER, ANOTHER, &err), -EACCES);
 
     assert_int_equal(chown(scene.path, 0, 0), 0);
-    assert_int_equal(open_as_user(scene.path, SOMEBODY, SOMEBODY, &err), -EACCES);
+    assert_int_equal(as_user_open(scene.path, SOMEBODY, SOMEBODY, &err), -EACCES);
     fd = open(scene.path, O_RDONLY); /* and we are ourselves again */
     assert_true(fd >= 0);
     close(fd);
