@@ -10,7 +10,6 @@
 #include "base/memory.h"
 #include "solve/lp/lp.h"
 #include "solve/lp/lp_goals.h"
-#include "solve/maxmin/market_classes.h"
 #include "solve/maxmin/maxmin.h"
 #include "solve/pairs/pairs_problem.h"
 #include "solve/problem.h"

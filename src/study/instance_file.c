@@ -45,17 +45,18 @@ set_wrong(const struct instance_reader *at, const char *fmt, ...)
 }
 
 /* The bounds of a number; 'want' and 'where' are for error messages. */
-struct range {
+struct number_range {
     double low, high;
     bool open; /* 'low' itself is excluded */
 };
 
-static const struct range from_zero = { 0, NUMBER_MAX, false };
-static const struct range above_zero = { 0, NUMBER_MAX, true };
-static const struct range any_number = { -NUMBER_MAX, NUMBER_MAX, false };
+static const struct number_range from_zero = { 0, NUMBER_MAX, false };
+static const struct number_range above_zero = { 0, NUMBER_MAX, true };
+static const struct number_range any_number = { -NUMBER_MAX, NUMBER_MAX, false };
 
 static int read_number(const struct instance_reader *at, const struct json *json,
-                       const struct range *range, double *ret_number, const char *where)
+                       const struct number_range *range, double *ret_number,
+                       const char *where)
 {
     double number;
     if (!json)
@@ -73,8 +74,8 @@ static int read_number(const struct instance_reader *at, const struct json *json
 }
 
 /* Check that it is an array of 'count' members. */
-static int want_array(const struct instance_reader *at, const struct json *json,
-                      size_t count, const char *where)
+static int check_array(const struct instance_reader *at, const struct json *json,
+                       size_t count, const char *where)
 {
     if (!json)
         return set_wrong(at, "%s: missing", where);
@@ -114,7 +115,7 @@ static int read_types(struct instance_reader *at, const struct json *json)
     in->type_count = (uint32_t)count;
     in->types = arena_array(at->arena, const char *, count);
     in->capacity = arena_array(at->arena, double, count);
-    int r = want_array(at, counts, count, "num_workers");
+    int r = check_array(at, counts, count, "num_workers");
     for (uint32_t t = 0; r == 0 && t < in->type_count; t++) {
         char where[40];
         snprintf(where, sizeof where, "num_workers[%u]", t);
@@ -149,7 +150,7 @@ static int read_prices(struct instance_reader *at, const struct json *json)
 /* --- jobs --- */
 
 /* The text of an id, which is a number or a name. */
-static bool id_text(const struct json *json, char *text, size_t size)
+static bool format_id(const struct json *json, char *text, size_t size)
 {
     double number;
     const char *name = json_as_text(json);
@@ -163,8 +164,8 @@ static bool id_text(const struct json *json, char *text, size_t size)
 }
 
 /* The job of that id, or MAP_NONE; 'ret_key' is the key to add it with. */
-static uint32_t find_job(const struct instance_reader *at, const char *id,
-                         uint64_t *ret_key)
+static uint32_t find_job_id(const struct instance_reader *at, const char *id,
+                            uint64_t *ret_key)
 {
     uint64_t key = hash_text(id);
     uint32_t job;
@@ -183,9 +184,9 @@ static int read_id(struct instance_reader *at, const struct json *job, uint32_t 
     uint64_t key;
     if (!json)
         snprintf(id, sizeof id, "%u", place);
-    else if (!id_text(json, id, sizeof id))
+    else if (!format_id(json, id, sizeof id))
         return set_wrong(at, "jobs[%u].id: want a number or a name", place);
-    if (find_job(at, id, &key) != MAP_NONE)
+    if (find_job_id(at, id, &key) != MAP_NONE)
         return set_wrong(at, "jobs[%u].id: '%.60s' is there twice", place, id);
     at->instance->jobs[place] = arena_text(at->arena, id);
     map_put(&at->ids, key, place);
@@ -199,7 +200,7 @@ static int read_rates(struct instance_reader *at, const struct json *job,
     const struct json *rates = json_get(job, "throughputs");
     char where[64];
     snprintf(where, sizeof where, "jobs[%u].throughputs", place);
-    int r = want_array(at, rates, in->type_count, where);
+    int r = check_array(at, rates, in->type_count, where);
     for (uint32_t t = 0; r == 0 && t < in->type_count; t++) {
         snprintf(where, sizeof where, "jobs[%u].throughputs[%u]", place, t);
         r = read_number(at, json_item(rates, t), &from_zero,
@@ -210,8 +211,9 @@ static int read_rates(struct instance_reader *at, const struct json *job,
 
 /* Read a number that may be absent or null: then it is 'fallback'. */
 static int read_optional(struct instance_reader *at, const struct json *job,
-                         uint32_t place, const char *key, const struct range *range,
-                         double fallback, double *ret_number)
+                         uint32_t place, const char *key,
+                         const struct number_range *range, double fallback,
+                         double *ret_number)
 {
     char where[64];
     const struct json *json = json_get(job, key);
@@ -237,7 +239,7 @@ static int read_job(struct instance_reader *at, const struct json *job, uint32_t
         r = read_rates(at, job, place);
     const struct {
         const char *key;
-        const struct range *range;
+        const struct number_range *range;
         double fallback;
         double *values;
     } fields[] = {
@@ -280,9 +282,9 @@ static int read_reference(struct instance_reader *at, const struct json *json,
                           const char *where, uint32_t *ret_job)
 {
     char id[NAME_BYTES_MAX + 1];
-    if (!id_text(json, id, sizeof id))
+    if (!format_id(json, id, sizeof id))
         return set_wrong(at, "%s: want the id of a job", where);
-    uint32_t job = find_job(at, id, NULL);
+    uint32_t job = find_job_id(at, id, NULL);
     if (job == MAP_NONE)
         return set_wrong(at, "%s: there is no job '%.60s'", where, id);
     *ret_job = job;
@@ -308,7 +310,7 @@ static int read_pair_rates(struct instance_reader *at, const struct json *pair,
     const struct json *rates = json_get(pair, "throughputs");
     char where[80];
     snprintf(where, sizeof where, "pairs[%u].throughputs", place);
-    int r = want_array(at, rates, in->type_count, where);
+    int r = check_array(at, rates, in->type_count, where);
     for (uint32_t t = 0; r == 0 && t < in->type_count; t++) {
         const struct json *two = json_item(rates, t);
         if (!json_is_array(two) || json_count(two) != 2)
@@ -441,7 +443,7 @@ static int read_instance(struct instance_reader *at, const struct json *json)
     if (!json_is_object(json))
         return error_set(at->err, -EINVAL, "%.80s: instances[%u]: want an object",
                          at->file, in->place);
-    if (!id_text(json_get(json, "id"), name, sizeof name))
+    if (!format_id(json_get(json, "id"), name, sizeof name))
         snprintf(name, sizeof name, "instances[%u]", in->place);
     in->name = arena_text(at->arena, name);
     static int (*const parts[])(struct instance_reader *, const struct json *) = {

@@ -21,13 +21,13 @@ static const struct flag solve_flags[] = {
 };
 
 /* The answer to an instance, or the reason why there is none. */
-struct solved {
+struct solve_result {
     struct instance_answer answer;
     double seconds;
     struct error why; /* "": there is one */
 };
 
-static const char *status_word(const struct solved *solved)
+static const char *status_name(const struct solve_result *solved)
 {
     static const char *const words[] = { [SHARES_OPTIMAL] = "optimal",
                                          [SHARES_EMPTY] = "empty",
@@ -68,12 +68,12 @@ static void put_levels(struct json *object, const struct instance *in,
 }
 
 static struct json *instance_json(const struct instance *in,
-                                  const struct solved *solved)
+                                  const struct solve_result *solved)
 {
     const struct instance_answer *answer = &solved->answer;
     struct json *object = json_new_object();
     json_put_text(object, "id", in->name);
-    json_put_text(object, "status", status_word(solved));
+    json_put_text(object, "status", status_name(solved));
     if (solved->why.text[0]) {
         json_put_text(object, "reason", solved->why.text);
     } else {
@@ -144,11 +144,11 @@ static void print_shares(const struct instance *in, const struct shares *shares)
         printf("  and %zu more; --json has them all\n", left);
 }
 
-static void print_instance(const struct instance *in, const struct solved *solved)
+static void print_instance(const struct instance *in, const struct solve_result *solved)
 {
     const struct instance_answer *answer = &solved->answer;
     char time[32];
-    printf("%s: %s", in->name, status_word(solved));
+    printf("%s: %s", in->name, status_name(solved));
     if (solved->why.text[0]) {
         printf(", %s\n", solved->why.text);
         return;
@@ -178,7 +178,8 @@ static int parse_engine(const struct flags *flags, enum solve_engine *ret_engine
 /* Solve all instances; if the solver gives up on one, the others are still solved. */
 static int solve_all(const struct instance_policy *asked,
                      const struct instance_file *file, enum solve_engine engine,
-                     struct arena *arena, struct solved *solved, struct error *err)
+                     struct arena *arena, struct solve_result *solved,
+                     struct error *err)
 {
     for (uint32_t i = 0; i < file->count; i++) {
         double start = clock_cpu_s();
@@ -194,7 +195,7 @@ static int solve_all(const struct instance_policy *asked,
 }
 
 static int print_all(const struct flags *flags, const struct instance_file *file,
-                     const struct solved *solved)
+                     const struct solve_result *solved)
 {
     int status = 0;
     struct json *root = json_new_object(), *list = json_new_array();
@@ -235,7 +236,7 @@ static int solve_run(const struct flags *flags)
         r = instance_file_read(&file, &arena, flags->words[1], &err);
     if (r == 0)
         r = instance_policy_check(&asked, &file, &err);
-    struct solved *solved = arena_array(&arena, struct solved, file.count);
+    struct solve_result *solved = arena_array(&arena, struct solve_result, file.count);
     if (r == 0)
         r = solve_all(&asked, &file, engine, &arena, solved, &err);
     status = command_status(flags, r, &err);

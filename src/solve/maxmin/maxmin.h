@@ -8,7 +8,16 @@
 
 #include "solve/problem.h"
 
+/*
+ * Identical jobs as one buyer in a market.  Jobs with the same rates, gang and demand have
+ * equal shares in some optimal answer, so they are one buyer, with a gang as many times as
+ * large.  A hundred thousand jobs of a table with two hundred rows are a market of two
+ * hundred.  A class that the next programme has too stays in the market, which then
+ * continues from its last prices.
+ */
 struct market_classes;
+struct market_classes *market_classes_new(void);
+void market_classes_free(struct market_classes *classes);
 
 /*
  * MAX_MIN, MAKESPAN and FINISH_TIME: one level for all jobs.  'keeps': 'classes' serves the
