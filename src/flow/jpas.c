@@ -39,7 +39,7 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
-#include "flow/loss_history.h"
+#include "predict/loss_history.h"
 #include "model/event.h"
 
 #define FITS_MAX 1024     /* per decision, so that it stays short; the others follow */

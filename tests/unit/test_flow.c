@@ -6,7 +6,7 @@
 
 #include "base/rng.h"
 #include "flow/flow.h"
-#include "flow/loss_history.h"
+#include "predict/loss_history.h"
 #include "model/event.h"
 
 /* A flow policy at work in a world. */

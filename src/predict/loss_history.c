@@ -1,5 +1,5 @@
 /* loss_history.c - a job's loss reports, and how much it still has to learn. */
-#include "flow/loss_history.h"
+#include "predict/loss_history.h"
 
 #include <math.h>
 #include <string.h>
