@@ -38,7 +38,7 @@ static bool chance(double p)
     return rng_unit(&rng) < p;
 }
 
-/* ---- the judge ---- */
+/* ---- the reference, by CLP ---- */
 
 enum form { SUM, LEVEL, RATIO };
 
@@ -192,7 +192,10 @@ static void solve(struct scene *s)
         assert_keeps_its_rows(s);
 }
 
-/* Make the judge's shares feasible to the last bit; returns the level that they reach. */
+/*
+ * Make the reference's shares feasible to the last bit; returns the level that they
+ * reach.
+ */
 static double scale_down(struct scene *s)
 {
     double usage[TYPES] = { 0 };
@@ -222,7 +225,7 @@ static void compare_sum(struct scene *s)
 {
     enum lp_status status;
     solve(s);
-    double judged = judge(s, SUM, 0, &status, NULL);
+    double solved_by_clp = judge(s, SUM, 0, &status, NULL);
     if ((status == LP_OPTIMAL) != s->answer.feasible) { /* on the edge: either may be */
         enum lp_status strict, lax;
         judge(s, SUM, -1e-7, &strict, NULL);
@@ -233,8 +236,8 @@ static void compare_sum(struct scene *s)
     }
     if (!s->answer.feasible)
         return;
-    assert_near(s->answer.objective, judged, 1e-6 * size_of(s));
-    assert_true(s->answer.bound >= judged - 1e-6 * size_of(s));
+    assert_near(s->answer.objective, solved_by_clp, 1e-6 * size_of(s));
+    assert_true(s->answer.bound >= solved_by_clp - 1e-6 * size_of(s));
 }
 
 static void sums_are_largest(void **state)
@@ -276,7 +279,7 @@ static void floors_at_the_edge_are_kept(void **state)
         judge(&s, LEVEL, 0, &status, s.x);
         double level = scale_down(&s);
         if (status != LP_OPTIMAL || !(level > 1e-6))
-            continue; /* somebody can run nowhere */
+            continue; /* a job that can run nowhere */
         level *= chance(0.5) ? 1 : 1 - 1e-9;
         for (uint32_t j = 0; j < s.n; j++) {
             s.floor[j] *= level;
@@ -309,11 +312,12 @@ static void ratios_are_largest(void **state)
         s.auction.cost = s.cost;
         solve(&s);
         judge(&s, SUM, 0, &alone, NULL);
-        double judged = judge(&s, RATIO, 0, &status, NULL);
+        double solved_by_clp = judge(&s, RATIO, 0, &status, NULL);
         assert_int_equal(alone == LP_OPTIMAL, s.answer.feasible);
         if (!s.answer.feasible)
             continue;
-        assert_near(s.answer.objective, judged, 2e-6 * fabs(judged) + 1e-9);
+        assert_near(s.answer.objective, solved_by_clp,
+                    2e-6 * fabs(solved_by_clp) + 1e-9);
     }
 }
 

@@ -172,7 +172,7 @@ static double root(double x)
     return sqrt(fmax(x, 1e-6));
 }
 
-static void nobody_fits_inv_better(void **state)
+static void gsl_does_not_fit_inv_better(void **state)
 {
     struct match match = { 0 };
     FOR_EVERY_SEED(seed, SEEDS)
@@ -198,7 +198,7 @@ static void nobody_fits_inv_better(void **state)
     check(&match);
 }
 
-static void nobody_fits_exp_better(void **state)
+static void gsl_does_not_fit_exp_better(void **state)
 {
     struct match match = { 0 };
     FOR_EVERY_SEED(seed, SEEDS)
@@ -234,16 +234,17 @@ static int quiet(void **state)
 
 #define quiet NULL
 
-static void nobody_fits_inv_better(void **state)
+static void gsl_does_not_fit_inv_better(void **state)
 {
     SKIP("built without GSL (libgsl-dev)");
 }
 
-static void nobody_fits_exp_better(void **state)
+static void gsl_does_not_fit_exp_better(void **state)
 {
     SKIP("built without GSL (libgsl-dev)");
 }
 
 #endif
 
-RUN_GROUP(quiet, NULL, TEST(nobody_fits_inv_better), TEST(nobody_fits_exp_better));
+RUN_GROUP(quiet, NULL, TEST(gsl_does_not_fit_inv_better),
+          TEST(gsl_does_not_fit_exp_better));

@@ -22,7 +22,7 @@ struct scene {
     uint32_t job_count, type_count;
     double capacity[TYPES_MAX];
     double rate[JOBS_MAX][TYPES_MAX];
-    struct buyer buyer[JOBS_MAX]; /* gang 0: nobody */
+    struct buyer buyer[JOBS_MAX]; /* gang 0: an empty slot */
 };
 
 enum goal_kind { PLAIN, BENT };
@@ -118,7 +118,7 @@ static double cheapest(const struct scene *scene, const struct buyer *buyer,
     return least;
 }
 
-/* The level that somebody's own fastest type allows. */
+/* The level that one job's own fastest type allows. */
 static double ceiling(const struct scene *scene)
 {
     double least = INFINITY;
@@ -135,7 +135,7 @@ static double ceiling(const struct scene *scene)
     return least;
 }
 
-/* Is this level beyond what somebody could reach with any rate? */
+/* Is this level beyond what some job could reach at any rate? */
 static bool beyond_anything(const struct scene *scene, double z)
 {
     for (uint32_t j = 0; j < scene->job_count; j++)
@@ -188,8 +188,8 @@ static void assert_shares_hold(const struct scene *scene, const struct market *m
         assert_true(used[t] <= scene->capacity[t] * (1 + 1e-9));
 }
 
-/* The largest y for which everybody can have y times what it is due at level 'at'. */
-static double judged(const struct scene *scene, double at, bool bent)
+/* The largest y for which every job can have y times what it is due at level 'at'. */
+static double solved_by_clp(const struct scene *scene, double at, bool bent)
 {
     struct lp *lp = lp_new();
     uint32_t room[TYPES_MAX];
@@ -245,7 +245,7 @@ static void assert_solved(const struct scene *scene, const struct market *market
     assert_shares_hold(scene, market, answer->level);
 }
 
-static void straight_dues_come_out_as_by_clp(void **state)
+static void linear_dues_come_out_as_by_clp(void **state)
 {
     static struct scene scene;
     FOR_EACH_SEED(seed, 2000)
@@ -257,13 +257,13 @@ static void straight_dues_come_out_as_by_clp(void **state)
         put_all(&scene, market);
         solve_or_fail(market, 1e-7, &answer);
         assert_solved(&scene, market, &answer);
-        double z = judged(&scene, 0, false);
+        double z = solved_by_clp(&scene, 0, false);
         assert_near(answer.level, z, 1e-6 * z + 1e-7 * (answer.level == 0));
         market_free(market);
     }
 }
 
-static void bent_dues_come_out_as_by_clp(void **state)
+static void convex_dues_come_out_as_by_clp(void **state)
 {
     static struct scene scene;
     FOR_EACH_SEED(seed, 1000)
@@ -276,16 +276,16 @@ static void bent_dues_come_out_as_by_clp(void **state)
         solve_or_fail(market, 1e-7, &answer);
         assert_solved(&scene, market, &answer);
         if (answer.level > 0) {
-            assert_true(judged(&scene, answer.level, true) >= 1 - 1e-7);
+            assert_true(solved_by_clp(&scene, answer.level, true) >= 1 - 1e-7);
             double above = answer.bound * (1 + 1e-6);
             assert_true(beyond_anything(&scene, above) ||
-                        judged(&scene, above, true) < 1);
+                        solved_by_clp(&scene, above, true) < 1);
         }
         market_free(market);
     }
 }
 
-/* Somebody comes, leaves or changes; now and then capacities do. */
+/* Add, remove or change a job; now and then change capacities. */
 static void change(struct scene *scene, enum goal_kind kind, struct market *market)
 {
     struct rng *rng = &scene->rng;
@@ -311,7 +311,7 @@ static uint32_t jobs_here(const struct scene *scene)
     return count;
 }
 
-static void who_comes_and_goes(enum goal_kind kind, uint64_t seed)
+static void jobs_are_added_and_removed(enum goal_kind kind, uint64_t seed)
 {
     static struct scene scene;
     struct market_answer warm, cold;
@@ -339,13 +339,13 @@ static void who_comes_and_goes(enum goal_kind kind, uint64_t seed)
     market_free(market);
 }
 
-static void a_market_that_goes_on_finds_what_a_fresh_one_does(void **state)
+static void a_warm_market_finds_what_a_fresh_one_does(void **state)
 {
     FOR_EACH_SEED(seed, 200)
-    who_comes_and_goes(seed.now % 3 ? PLAIN : BENT, seed.now);
+    jobs_are_added_and_removed(seed.now % 3 ? PLAIN : BENT, seed.now);
 }
 
-/* The shares of a drawn programme hold, and the bound is near. */
+/* The shares of a random programme hold, and the bound is near. */
 static void assert_drawn_solved(const struct random_programme *drawn,
                                 enum random_goal goal, const struct market *market,
                                 const struct market_answer *answer)
@@ -403,6 +403,6 @@ static void samples_and_boxes_lead_to_proven_shares(void **state)
     }
 }
 
-RUN_CASES(TEST(straight_dues_come_out_as_by_clp), TEST(bent_dues_come_out_as_by_clp),
-          TEST(a_market_that_goes_on_finds_what_a_fresh_one_does),
+RUN_CASES(TEST(linear_dues_come_out_as_by_clp), TEST(convex_dues_come_out_as_by_clp),
+          TEST(a_warm_market_finds_what_a_fresh_one_does),
           TEST(samples_and_boxes_lead_to_proven_shares));

@@ -57,7 +57,9 @@ static double flows_on(const struct instance *in, uint32_t b, uint32_t link)
     return 0;
 }
 
-/* Raise everybody of a level together; who meets a full link stays where he is. */
+/*
+ * Raise all bundles of a level together; one that meets a full link stays where it is.
+ */
 static void fill_naively(const struct instance *in, double *rates)
 {
     double left[LINKS_MAX];
@@ -119,7 +121,7 @@ static void change_one(struct instance *in, struct rates *rates, struct rng *rng
         rates_begin(rates, in->ids[b]);
         in->sending[b] = true;
     }
-    /* Whoever is not named goes on as before. */
+    /* A bundle that is not named continues as before. */
     for (uint32_t i = 0; i < in->bundle_count; i++) {
         bool named = i == b;
         for (uint32_t k = 0; k < rates->changed_count; k++)
@@ -224,7 +226,7 @@ static void sea_join(struct sea *sea, uint32_t i)
     fluid_set_target(&sea->fluid, sea->ids[i], sea->wanted[i], sea->now_ns);
 }
 
-/* Something from outside: somebody comes, or a level or a computing time changes. */
+/* A change from outside: a job joins, or a level or a computing time changes. */
 static void disturb(struct sea *sea)
 {
     uint32_t i = rng_below(&sea->rng, BUNDLES_MAX);
@@ -289,7 +291,7 @@ static void bytes_sent_are_bytes_due_and_no_link_is_overfull(void **state)
         struct sea sea;
         sea_make(&sea, seed.now, FLUID_EXACT);
         sail(&sea, 600, true);
-        /* Whoever is still there gets done. */
+        /* Let the remaining jobs finish. */
         for (uint32_t n = 0; n < 100000 && fluid_next_ns(&sea.fluid) < INT64_MAX; n++) {
             sea.now_ns = fluid_next_ns(&sea.fluid);
             uint32_t job = fluid_happen(&sea.fluid);
@@ -317,7 +319,7 @@ static void the_same_seed_gives_the_same_run(void **state)
     }
 }
 
-static void it_goes_over_to_mean_rates_without_losing_steps(void **state)
+static void it_switches_to_mean_rates_without_losing_steps(void **state)
 {
     FOR_EACH_SEED(seed, 40)
     {
@@ -333,4 +335,4 @@ static void it_goes_over_to_mean_rates_without_losing_steps(void **state)
 RUN_CASES(TEST(rates_are_those_of_naive_water_filling),
           TEST(bytes_sent_are_bytes_due_and_no_link_is_overfull),
           TEST(the_same_seed_gives_the_same_run),
-          TEST(it_goes_over_to_mean_rates_without_losing_steps));
+          TEST(it_switches_to_mean_rates_without_losing_steps));

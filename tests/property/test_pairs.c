@@ -74,7 +74,7 @@ static void add_pairs(struct scene *s, double share)
                 rates[1] =
                     chance(zeros / 2) ? 0 : s->rate[b * s->k + t] * between(0.3, 1);
                 if (chance(0.02))
-                    rates[0] = rates[1] = 1; /* runs only beside somebody, perhaps */
+                    rates[0] = rates[1] = 1; /* may run in pairs only */
                 if (a == b)
                     rates[1] = rates[0];
             }
@@ -149,7 +149,7 @@ static void make_scene(struct scene *s, uint32_t class_max, uint32_t job_max)
     take_apart(s);
 }
 
-/* ---- the judge ---- */
+/* ---- the reference, by CLP ---- */
 
 static bool runs(const struct scene *s, uint32_t line, uint32_t t)
 {
@@ -188,7 +188,7 @@ static void set_floor(struct lp *lp, const struct scene *s, uint32_t job, double
 }
 
 /* The largest z so that every job gets due[class] z. */
-static double judge_level(const struct scene *s, const double *due)
+static double reference_level(const struct scene *s, const double *due)
 {
     uint32_t rows[JOBS];
     double coefficients[JOBS];
@@ -204,7 +204,7 @@ static double judge_level(const struct scene *s, const double *due)
     return level;
 }
 
-static bool judge_sum(const struct scene *s, const double *floor, double *ret_sum)
+static bool reference_sum(const struct scene *s, const double *floor, double *ret_sum)
 {
     struct lp *lp = write_out(s, s->value);
     for (uint32_t j = 0; floor && j < s->job_count; j++)
@@ -287,9 +287,9 @@ static void levels_are_largest(void **state)
             assert_solved(pairs_level(solver(), &s.pairing, s.need, NULL, 1e-7, s.x,
                                       &s.answer, &err),
                           &err);
-            double judged = judge_level(&s, s.need);
-            assert_near(s.answer.reached, judged, 1e-6 * judged + 1e-9);
-            assert_true(s.answer.bound >= judged * (1 - 1e-8) - 1e-9);
+            double solved_by_clp = reference_level(&s, s.need);
+            assert_near(s.answer.reached, solved_by_clp, 1e-6 * solved_by_clp + 1e-9);
+            assert_true(s.answer.bound >= solved_by_clp * (1 - 1e-8) - 1e-9);
             assert_fits(&s, rates);
             for (uint32_t c = 0; c < s.n; c++)
                 assert_true(rates[c] >= s.need[c] * s.answer.reached * (1 - 1e-9));
@@ -325,7 +325,7 @@ static void finish_times_are_least(void **state)
         z = z * (1 + 1e-6) + 1e-9;
         for (uint32_t c = 0; c < s.n; c++)
             due[c] = s.need[c] * z / (1 - s.ahead[c] * z);
-        bool possible = judge_level(&s, due) >= 1 + 1e-9;
+        bool possible = reference_level(&s, due) >= 1 + 1e-9;
         for (uint32_t c = 0; c < s.n; c++)
             possible &= s.ahead[c] * z < 1;
         assert_false(possible);
@@ -338,10 +338,10 @@ static void sums_are_largest_or_cannot_be(void **state)
     FOR_EACH_SEED(seed, SEEDS)
     {
         struct error err;
-        double rates[CLASSES], floor[CLASSES], judged;
+        double rates[CLASSES], floor[CLASSES], solved_by_clp;
         rng_init(&rng, seed.now, "pair sums");
         make_scene(&s, seed.now % 10 == 0 ? CLASSES : 8, JOBS);
-        double height = judge_level(&s, s.need) * between(0.3, 1.2);
+        double height = reference_level(&s, s.need) * between(0.3, 1.2);
         double share = chance(0.3) ? 0 : rng_unit(&rng);
         bool edge = chance(0.2);
         for (uint32_t c = 0; c < s.n; c++)
@@ -354,20 +354,24 @@ static void sums_are_largest_or_cannot_be(void **state)
         assert_solved(pairs_sum(solver(), &s.pairing, s.value, share > 0 ? floor : NULL,
                                 1e-6, s.x, &s.answer, &err),
                       &err);
-        bool feasible = judge_sum(&s, share > 0 ? floor : NULL, &judged);
+        bool feasible = reference_sum(&s, share > 0 ? floor : NULL, &solved_by_clp);
         if (!edge)
             assert_int_equal(feasible, s.answer.feasible);
         if (!feasible || !s.answer.feasible)
             continue;
-        assert_near(s.answer.reached, judged, (edge ? 1e-5 : 1e-6) * judged + 1e-9);
+        assert_near(s.answer.reached, solved_by_clp,
+                    (edge ? 1e-5 : 1e-6) * solved_by_clp + 1e-9);
         assert_fits(&s, rates);
         for (uint32_t c = 0; share > 0 && c < s.n; c++)
             assert_true(rates[c] >= floor[c] * (1 - 3e-9));
     }
 }
 
-/* One level after the other: whoever cannot have more, whatever the others do, is done. */
-static void judge_filling(const struct scene *s, double *ret_level)
+/*
+ * One level after the other: a class that cannot have more, whatever the others do, is
+ * done.
+ */
+static void reference_filling(const struct scene *s, double *ret_level)
 {
     bool done[JOBS] = { false };
     double level[JOBS] = { 0 };
@@ -421,18 +425,18 @@ static void fillings_are_lexicographic(void **state)
     FOR_EACH_SEED(seed, SEEDS / 4)
     {
         struct error err;
-        double rates[CLASSES], level[CLASSES], judged[CLASSES];
+        double rates[CLASSES], level[CLASSES], solved_by_clp[CLASSES];
         rng_init(&rng, seed.now, "fillings");
         make_scene(&s, 6, 10);
-        if (judge_level(&s, s.need) < 1e-9)
+        if (reference_level(&s, s.need) < 1e-9)
             continue;
         assert_solved(pairs_water_fill(solver(), &s.pairing, s.need, 1e-6, s.x, level,
                                        &s.answer, &err),
                       &err);
-        judge_filling(&s, judged);
+        reference_filling(&s, solved_by_clp);
         assert_fits(&s, rates);
         for (uint32_t c = 0; c < s.n; c++) {
-            assert_near(level[c], judged[c], 2e-6 * judged[c]);
+            assert_near(level[c], solved_by_clp[c], 2e-6 * solved_by_clp[c]);
             assert_true(rates[c] >= level[c] * s.need[c] * (1 - 1e-8));
         }
     }

@@ -15,7 +15,7 @@
 #define JOBS_MAX 48
 #define SAME 1e-6
 
-/* A programme of any goal, drawn. */
+/* A random programme of any goal. */
 struct world {
     struct programme programme;
     double capacity[SOLVE_TYPES_MAX], price[SOLVE_TYPES_MAX];
@@ -64,7 +64,7 @@ static void draw_job(struct rng *rng, struct world *w, uint32_t job)
     w->group[job] = rng_below(rng, w->programme.group_count);
     for (uint32_t t = 0; t < types; t++)
         row[t] = chance(rng, 0.08) ? 0 : base * from(rng, 0.3, 4);
-    if (chance(rng, 0.25) && job > 0) { /* the same as somebody else */
+    if (chance(rng, 0.25) && job > 0) { /* identical to another job */
         uint32_t other = rng_below(rng, job);
         memcpy(row, &w->rate[other * types], types * sizeof *row);
         w->gang[job] = w->gang[other];
@@ -170,8 +170,9 @@ static void shares_fit(const struct programme *p, const struct shares *shares)
 }
 
 /*
- * How near two rates of a job come, relative: who is split between two types that are
- * nearly alike turns a hair of level into a lot of share, and that into others' levels.
+ * How near two rates of a job come, relative: a job that is split between two nearly
+ * equal types turns a tiny difference of level into a large one of shares, and that
+ * into others' levels.
  */
 static double nearest_rates(const struct programme *p)
 {

@@ -46,7 +46,7 @@ static void draw_scene(struct scene *scene, uint64_t seed)
         }
         if (any == 0)
             rate[0] = 1;
-        if (j > 0 && rng_below(&rng, 6) == 0) /* somebody's twin */
+        if (j > 0 && rng_below(&rng, 6) == 0) /* identical to another job */
             for (uint32_t t = 0; t < scene->type_count; t++)
                 rate[t] = scene->rate[t];
     }
@@ -66,7 +66,7 @@ struct judge {
 };
 
 /* Rows: capacity, budget, level of each job; columns: shares. */
-static void judge_make(struct judge *judge, const struct scene *scene)
+static void reference_make(struct judge *judge, const struct scene *scene)
 {
     uint32_t n = scene->job_count, k = scene->type_count, room[TYPES_MAX];
     uint32_t budget[JOBS_MAX];
@@ -84,14 +84,14 @@ static void judge_make(struct judge *judge, const struct scene *scene)
                           (double[]){ scene->gang[j], 1, scene->rate[j * k + t] });
 }
 
-/* The largest level that those in 'who' can have, the others keeping theirs. */
+/* The largest level that the jobs in 'who' can have, the others keeping theirs. */
 static double best_level(const struct judge *judge, const struct scene *scene,
                          const bool *who)
 {
     struct judge fresh;
     uint32_t rows[JOBS_MAX], count = 0;
     double takes[JOBS_MAX];
-    judge_make(&fresh, scene);
+    reference_make(&fresh, scene);
     for (uint32_t j = 0; j < scene->job_count; j++) {
         if (who[j]) {
             rows[count] = fresh.level_row[j];
@@ -110,7 +110,7 @@ static double best_level(const struct judge *judge, const struct scene *scene,
 }
 
 /* Lexicographic max-min, the long way.  False where CLP loses its way. */
-static bool judge_fill(struct judge *judge, const struct scene *scene)
+static bool reference_fill(struct judge *judge, const struct scene *scene)
 {
     uint32_t left = scene->job_count, n = scene->job_count;
     while (left > 0) {
@@ -173,15 +173,17 @@ static int by_size(const void *a, const void *b)
  * depend on earlier ones a hundred thousand times over; how much the judge's own slack
  * matters is seen from a second one who has ten times as much.
  */
-static void assert_no_worse(double *ours, double *judged, double *loose, uint32_t count)
+static void assert_no_worse(double *ours, double *solved_by_clp, double *loose,
+                            uint32_t count)
 {
     qsort(ours, count, sizeof *ours, by_size);
-    qsort(judged, count, sizeof *judged, by_size);
+    qsort(solved_by_clp, count, sizeof *solved_by_clp, by_size);
     qsort(loose, count, sizeof *loose, by_size);
     for (uint32_t i = 0; i < count; i++) {
-        double tolerance = 5e-6 * (1 + judged[i]) + fabs(judged[i] - loose[i]);
-        assert_true(ours[i] > judged[i] - tolerance);
-        if (ours[i] > judged[i] + tolerance)
+        double tolerance =
+            5e-6 * (1 + solved_by_clp[i]) + fabs(solved_by_clp[i] - loose[i]);
+        assert_true(ours[i] > solved_by_clp[i] - tolerance);
+        if (ours[i] > solved_by_clp[i] + tolerance)
             return;
     }
 }
@@ -196,7 +198,7 @@ static void fill_or_fail(const struct water_filling *filling, double *level, dou
     fail();
 }
 
-static void levels_come_out_as_by_asking_one_by_one(void **state)
+static void levels_are_those_of_one_programme_per_job(void **state)
 {
     FOR_EACH_SEED(seed, 200)
     {
@@ -209,19 +211,19 @@ static void levels_come_out_as_by_asking_one_by_one(void **state)
         fill_or_fail(&filling, level, x, &answer);
         assert_shares_hold(&filling, level, x);
         struct judge judge = { .slack = 1e-9 }, loose = { .slack = 1e-8 };
-        if (judge_fill(&judge, &scene) && judge_fill(&loose, &scene))
+        if (reference_fill(&judge, &scene) && reference_fill(&loose, &scene))
             assert_no_worse(level, judge.level, loose.level, scene.job_count);
     }
 }
 
 /* How far all can rise from 'base' at 'speed', by CLP. */
-static double judged_rise(const struct scene *scene, const double *base,
-                          const double *speed, double most)
+static double reference_rise(const struct scene *scene, const double *base,
+                             const double *speed, double most)
 {
     struct judge fresh;
     uint32_t rows[JOBS_MAX];
     double takes[JOBS_MAX];
-    judge_make(&fresh, scene);
+    reference_make(&fresh, scene);
     for (uint32_t j = 0; j < scene->job_count; j++) {
         rows[j] = fresh.level_row[j];
         takes[j] = -speed[j];
@@ -263,12 +265,12 @@ static void a_rise_from_anywhere_goes_as_far_as_by_clp(void **state)
             print_error("%s\n", err.text);
             fail();
         }
-        double by = judged_rise(&scene, base, speed, most);
+        double by = reference_rise(&scene, base, speed, most);
         assert_near(rise.by, by, 1e-6 * (1 + by));
         for (uint32_t j = 0; rise.held && j < scene.job_count; j++)
             rises = rises && !(stuck[j] && speed[j] > 0);
         if (rise.held)
-            assert_false(rises); /* somebody who rose has to stay */
+            assert_false(rises); /* a job that rose is stuck */
         water_filler_free(filler);
     }
 }
@@ -308,5 +310,5 @@ static void large_fillings_hold(void **state)
     }
 }
 
-RUN_CASES(TEST(levels_come_out_as_by_asking_one_by_one),
+RUN_CASES(TEST(levels_are_those_of_one_programme_per_job),
           TEST(a_rise_from_anywhere_goes_as_far_as_by_clp), TEST(large_fillings_hold));

@@ -1,4 +1,4 @@
-/* The assignment problem: least total cost, judged by trying all of them. */
+/* The assignment problem: least total cost, compared with trying all of them. */
 #include "support/cases.h"
 
 #include "base/arena.h"

@@ -28,7 +28,7 @@ static void assert_refused(const struct auction *auction, const char *sentence)
     assert_string_equal(err.text, sentence);
 }
 
-static void who_gains_most_gets_the_fast_type(void **state)
+static void the_job_that_gains_most_gets_the_fast_type(void **state)
 {
     struct auction auction = { .job_count = 2,
                                .type_count = 2,
@@ -99,7 +99,7 @@ static void a_floor_between_two_types_takes_both(void **state)
     assert_near(answer.objective, 3, 1e-8);
 }
 
-static void floors_that_cannot_be_kept_are_said(void **state)
+static void floors_that_cannot_be_kept_are_reported(void **state)
 {
     struct auction auction = { .job_count = 2,
                                .type_count = 1,
@@ -230,40 +230,40 @@ static void numbers_that_make_no_sense_are_refused(void **state)
 
 /* ---- large ones ---- */
 
-struct job_batch {
+struct auction_jobs {
     struct arena arena;
     struct random_programme drawn;
     struct auction auction;
     double *x;
 };
 
-static void batch_init(struct job_batch *crowd, double noise)
+static void auction_jobs_init(struct auction_jobs *jobs, double noise)
 {
     struct random_programme_setup setup = {
         .job_count = 5000, .type_count = 3, .jobs_per_gpu = 4, .noise = noise, .seed = 3
     };
-    struct random_programme *drawn = &crowd->drawn;
-    arena_init(&crowd->arena, 0);
-    random_programme_make(drawn, &crowd->arena, &setup);
-    crowd->x = arena_array(&crowd->arena, double, 2 * 5000 * 3);
-    crowd->auction = (struct auction){ .job_count = 5000,
-                                       .type_count = 3,
-                                       .capacity = drawn->capacity,
-                                       .gang = drawn->gang,
-                                       .value = drawn->rate,
-                                       .rate = drawn->rate };
+    struct random_programme *drawn = &jobs->drawn;
+    arena_init(&jobs->arena, 0);
+    random_programme_make(drawn, &jobs->arena, &setup);
+    jobs->x = arena_array(&jobs->arena, double, 2 * 5000 * 3);
+    jobs->auction = (struct auction){ .job_count = 5000,
+                                      .type_count = 3,
+                                      .capacity = drawn->capacity,
+                                      .gang = drawn->gang,
+                                      .value = drawn->rate,
+                                      .rate = drawn->rate };
 }
 
-static void assert_certain(const struct job_batch *crowd, uint32_t types)
+static void assert_certain(const struct auction_jobs *jobs, uint32_t types)
 {
-    const struct auction *a = &crowd->auction;
+    const struct auction *a = &jobs->auction;
     double usage[16] = { 0 };
     assert_true(answer.feasible);
     assert_near(answer.objective, answer.bound, 1e-6 * answer.bound);
     for (uint32_t j = 0; j < a->job_count; j++) {
         double time = 0, rate = 0;
         for (uint32_t t = 0; t < types; t++) {
-            double share = crowd->x[j * types + t];
+            double share = jobs->x[j * types + t];
             assert_true(share >= 0);
             time += share;
             rate += share * a->value[j * types + t];
@@ -280,48 +280,45 @@ static void assert_certain(const struct job_batch *crowd, uint32_t types)
 static void large_sums_are_proven(void **state)
 {
     for (int alike = 0; alike < 2; alike++) {
-        struct job_batch crowd;
-        batch_init(&crowd, alike ? 0 : 0.15);
-        assert_int_equal(auction_solve(&crowd.auction, 1e-6, crowd.x, &answer, &err),
-                         0);
-        assert_certain(&crowd, 3);
-        double *floor = arena_array(&crowd.arena, double, 5000);
+        struct auction_jobs jobs;
+        auction_jobs_init(&jobs, alike ? 0 : 0.15);
+        assert_int_equal(auction_solve(&jobs.auction, 1e-6, jobs.x, &answer, &err), 0);
+        assert_certain(&jobs, 3);
+        double *floor = arena_array(&jobs.arena, double, 5000);
         for (uint32_t j = 0; j < 5000; j += 3)
-            floor[j] = 0.4 * crowd.drawn.rate[j * 3 + 1];
-        crowd.auction.floor = floor;
-        assert_int_equal(auction_solve(&crowd.auction, 1e-6, crowd.x, &answer, &err),
-                         0);
-        assert_certain(&crowd, 3);
+            floor[j] = 0.4 * jobs.drawn.rate[j * 3 + 1];
+        jobs.auction.floor = floor;
+        assert_int_equal(auction_solve(&jobs.auction, 1e-6, jobs.x, &answer, &err), 0);
+        assert_certain(&jobs, 3);
         double sum = answer.objective;
-        crowd.auction.cost = EACH(1, 2, 3);
-        assert_int_equal(auction_solve(&crowd.auction, 1e-6, crowd.x, &answer, &err),
-                         0);
-        assert_certain(&crowd, 3);
+        jobs.auction.cost = EACH(1, 2, 3);
+        assert_int_equal(auction_solve(&jobs.auction, 1e-6, jobs.x, &answer, &err), 0);
+        assert_certain(&jobs, 3);
         assert_true(answer.objective < sum);
-        arena_release(&crowd.arena);
+        arena_release(&jobs.arena);
     }
 }
 
 static void the_same_auction_has_the_same_answer(void **state)
 {
-    struct job_batch crowd;
-    batch_init(&crowd, 0.15);
-    double *again = crowd.x + 5000 * 3;
-    auction_solve(&crowd.auction, 1e-6, crowd.x, &answer, &err);
+    struct auction_jobs jobs;
+    auction_jobs_init(&jobs, 0.15);
+    double *again = jobs.x + 5000 * 3;
+    auction_solve(&jobs.auction, 1e-6, jobs.x, &answer, &err);
     struct auction_answer first = answer;
-    auction_solve(&crowd.auction, 1e-6, again, &answer, &err);
-    assert_memory_equal(crowd.x, again, 5000 * 3 * sizeof *again);
+    auction_solve(&jobs.auction, 1e-6, again, &answer, &err);
+    assert_memory_equal(jobs.x, again, 5000 * 3 * sizeof *again);
     assert_memory_equal(&first.objective, &answer.objective, sizeof answer.objective);
     assert_memory_equal(&first.bound, &answer.bound, sizeof answer.bound);
-    arena_release(&crowd.arena);
+    arena_release(&jobs.arena);
 }
 
-RUN_CASES(TEST(who_gains_most_gets_the_fast_type),
+RUN_CASES(TEST(the_job_that_gains_most_gets_the_fast_type),
           TEST(a_gang_pays_for_all_its_accelerators),
           TEST(what_is_worth_less_than_nothing_is_not_taken),
           TEST(a_floor_is_kept_at_the_others_cost),
           TEST(a_floor_between_two_types_takes_both),
-          TEST(floors_that_cannot_be_kept_are_said),
+          TEST(floors_that_cannot_be_kept_are_reported),
           TEST(nothing_to_share_is_an_answer),
           TEST(a_ratio_without_floors_is_that_of_the_best_alone),
           TEST(a_ratio_keeps_floors), TEST(what_costs_nothing_has_no_ratio),

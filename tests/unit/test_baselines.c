@@ -62,14 +62,14 @@ static void without_rates_the_first_type_with_room_is_taken(void **state)
     take(&q, "001-");
 }
 
-static void who_finds_no_room_holds_up_the_rest(void **state)
+static void a_job_without_room_holds_up_the_rest(void **state)
 {
     struct fifo_shares q = queue();
     q.gang = (double[]){ 1, 2, 2, 1 };
     take(&q, "10--");
 }
 
-static void who_can_never_run_holds_up_nobody(void **state)
+static void a_job_that_can_never_run_is_skipped(void **state)
 {
     struct fifo_shares q = queue();
     q.gang = (double[]){ 8, 1, 1, 1 };
@@ -84,8 +84,8 @@ static uint32_t first_or_last(void *context, uint32_t count)
 }
 
 /*
- * The released system fills the last type on its list and then strikes out one that is
- * drawn: if that is another, the one with room is lost and everybody after is passed over.
+ * The released system fills the last type on its list and then strikes out a random
+ * one: if that is another, the one with room is lost and all later jobs are skipped.
  */
 static void the_released_system_may_strike_out_the_wrong_type(void **state)
 {
@@ -102,7 +102,7 @@ static void the_released_system_may_strike_out_the_wrong_type(void **state)
     take(&q, "----");
 }
 
-static void who_cannot_run_beside_another_does_not_join_it(void **state)
+static void a_job_that_cannot_run_beside_another_does_not_join_it(void **state)
 {
     struct fifo_shares q = queue();
     q.pairs = (struct programme_pair[]){ { 2, 3 } };
@@ -115,7 +115,7 @@ static void who_cannot_run_beside_another_does_not_join_it(void **state)
     }
 }
 
-static void who_holds_a_type_keeps_it(void **state)
+static void a_job_that_holds_a_type_keeps_it(void **state)
 {
     struct fifo_shares q = queue();
     q.held = (uint32_t[]){ SHARES_NO_TYPE, SHARES_NO_TYPE, 1, SHARES_NO_TYPE };
@@ -129,7 +129,7 @@ static void a_type_without_a_rate_is_not_taken(void **state)
     take(&q, "1---");
 }
 
-static void who_does_well_beside_another_joins_it(void **state)
+static void a_job_that_does_well_beside_another_joins_it(void **state)
 {
     struct fifo_shares q = queue();
     q.pairs = (struct programme_pair[]){ { 0, 3 }, { 1, 3 } };
@@ -160,7 +160,7 @@ static void allox_runs_the_short_first(void **state)
     assert_near(x[1], 1, 0);
 }
 
-static void allox_gives_nobody_a_type_it_cannot_use(void **state)
+static void allox_gives_no_job_a_type_it_cannot_use(void **state)
 {
     const struct allox allox = { .job_count = 1,
                                  .type_count = 2,
@@ -191,11 +191,13 @@ RUN_CASES(CASE(isolated_is_an_equal_part_of_every_type),
           CASE(proportional_splits_time_as_accelerators_are),
           CASE(the_first_takes_the_fastest),
           CASE(without_rates_the_first_type_with_room_is_taken),
-          CASE(who_finds_no_room_holds_up_the_rest),
-          CASE(who_can_never_run_holds_up_nobody),
+          CASE(a_job_without_room_holds_up_the_rest),
+          CASE(a_job_that_can_never_run_is_skipped),
           CASE(the_released_system_may_strike_out_the_wrong_type),
-          CASE(who_cannot_run_beside_another_does_not_join_it),
-          CASE(who_holds_a_type_keeps_it), CASE(a_type_without_a_rate_is_not_taken),
-          CASE(who_does_well_beside_another_joins_it), CASE(allox_runs_the_short_first),
-          CASE(allox_gives_nobody_a_type_it_cannot_use),
+          CASE(a_job_that_cannot_run_beside_another_does_not_join_it),
+          CASE(a_job_that_holds_a_type_keeps_it),
+          CASE(a_type_without_a_rate_is_not_taken),
+          CASE(a_job_that_does_well_beside_another_joins_it),
+          CASE(allox_runs_the_short_first),
+          CASE(allox_gives_no_job_a_type_it_cannot_use),
           CASE(allox_without_workers_gives_nothing));

@@ -1,4 +1,6 @@
-/* Asking a batch: the cheapest way of each, and the same sums on every vector unit. */
+/*
+ * A batch of jobs: the cheapest choice of each, and the same sums on every vector unit.
+ */
 #include "support/cases.h"
 
 #include <math.h>
@@ -9,7 +11,7 @@
 #include "base/rng.h"
 #include "solve/maxmin/batch.h"
 
-static void crowd_draw(struct job_batch *batch, struct arena *arena, struct rng *rng,
+static void draw_batch(struct job_batch *batch, struct arena *arena, struct rng *rng,
                        uint32_t types, uint32_t count)
 {
     batch_init(batch, arena, types, count);
@@ -17,7 +19,7 @@ static void crowd_draw(struct job_batch *batch, struct arena *arena, struct rng 
     for (uint32_t i = 0; i < count; i++) {
         double *at = batch_at(batch, i);
         if (rng_below(rng, 20) == 0)
-            continue; /* nobody */
+            continue; /* an empty slot */
         for (uint32_t t = 0; t < types; t++)
             at[t * BATCH_LANES] =
                 rng_below(rng, 6) ? 1 / (0.1 + rng_unit(rng)) : BATCH_NEVER;
@@ -47,7 +49,7 @@ static void every_vector_unit_gives_the_same_bits(void **state)
         rng_init(&rng, seed.now, "crowd");
         arena_init(&arena, 0);
         uint32_t types = 1 + rng_below(&rng, BATCH_TYPES_MAX);
-        crowd_draw(&batch, &arena, &rng, types, 1 + rng_below(&rng, 700));
+        draw_batch(&batch, &arena, &rng, types, 1 + rng_below(&rng, 700));
         draw_prices(&rng, types, price);
         enum batch_due due = seed.now % 3;
         double z = 0.05 + rng_unit(&rng) * 0.8;
@@ -87,7 +89,7 @@ static void threads_may_pass_while_vectors_are_chosen(void **state)
     struct batch_demand alone;
     rng_init(&rng, 1, "crowd");
     arena_init(&arena, 0);
-    crowd_draw(&batch, &arena, &rng, 3, 300);
+    draw_batch(&batch, &arena, &rng, 3, 300);
     draw_prices(&rng, 3, price);
     batch_pass(&batch, DUE_LINEAR, price, 0.4, &alone);
     pthread_t threads[4];
@@ -120,7 +122,7 @@ static void every_copy_of_the_pass_gives_the_same_bits(void **state)
                 rng_init(&rng, seed.now * 64 + types * 4 + due, "crowd");
                 arena_init(&arena, 0);
                 uint32_t count = seed.now % 4 ? 1 + rng_below(&rng, 60) : 300;
-                crowd_draw(&batch, &arena, &rng, types, count);
+                draw_batch(&batch, &arena, &rng, types, count);
                 draw_prices(&rng, types, price);
                 if (types > 1 && seed.now % 2)
                     price[rng_below(&rng, types)] = BATCH_CLOSED;
@@ -170,7 +172,7 @@ static void a_choice_is_the_cheapest_and_a_pass_is_their_sum(void **state)
         rng_init(&rng, seed.now, "crowd");
         arena_init(&arena, 0);
         uint32_t types = 1 + rng_below(&rng, BATCH_TYPES_MAX);
-        crowd_draw(&batch, &arena, &rng, types, 1 + rng_below(&rng, 300));
+        draw_batch(&batch, &arena, &rng, types, 1 + rng_below(&rng, 300));
         draw_prices(&rng, types, price);
         enum batch_due due = seed.now % 3;
         double z = 0.05 + rng_unit(&rng) * 0.7, cost = 0;
@@ -213,7 +215,7 @@ static void the_slope_is_that_of_the_cost(void **state)
         rng_init(&rng, seed.now, "crowd");
         arena_init(&arena, 0);
         uint32_t types = 1 + rng_below(&rng, BATCH_TYPES_MAX);
-        crowd_draw(&batch, &arena, &rng, types, 200);
+        draw_batch(&batch, &arena, &rng, types, 200);
         draw_prices(&rng, types, price);
         enum batch_due due = seed.now % 2 ? DUE_LINEAR : DUE_CONVEX;
         double z = 0.05 + rng_unit(&rng) * 0.7;
@@ -252,7 +254,7 @@ static void jobs_are_appended_moved_and_left_out(void **state)
     struct batch_demand a, b;
     rng_init(&rng, 1, "crowd");
     arena_init(&arena, 0);
-    crowd_draw(&from, &arena, &rng, 3, 40);
+    draw_batch(&from, &arena, &rng, 3, 40);
     batch_init(&to, &arena, 3, 40);
     for (uint32_t i = 0; i < 40; i++)
         batch_append(&to, &from, i);

@@ -230,7 +230,7 @@ static void equal_reports_give_equal_forecasts(void **state)
                 first.high == second.high);
 }
 
-static void the_family_can_be_said(void **state)
+static void the_family_can_be_given(void **state)
 {
     struct curve_hint hint = { .family = FAMILY_EXP, .sign = 1 };
     curve_init(&curve, &hint);
@@ -249,4 +249,4 @@ RUN_CASES(TEST(a_smooth_curve_is_foretold), TEST(noise_does_not_hide_it),
           TEST(a_loss_that_rises_is_followed), TEST(a_restart_forgets_what_was_undone),
           TEST(no_number_is_no_point), TEST(a_long_curve_takes_no_more_room),
           TEST(few_points_are_no_reason_to_fail),
-          TEST(equal_reports_give_equal_forecasts), TEST(the_family_can_be_said));
+          TEST(equal_reports_give_equal_forecasts), TEST(the_family_can_be_given));

@@ -1,4 +1,4 @@
-/* Jobs nobody knows, from a few trials: matching, completing, measuring; and how well. */
+/* Unknown jobs, from a few trials: matching, completing, measuring; and how well. */
 #include "support/cases.h"
 
 #include <math.h>
@@ -81,13 +81,13 @@ static void what_is_known_is_kept_as_it_is(void **state)
         }
 }
 
-static void a_job_nothing_is_known_of_is_taken_for_the_worst(void **state)
+static void an_unknown_job_counts_as_the_worst_reference(void **state)
 {
     refer_to_all_but(KIND_NONE);
     estimate_begin(&estimate, 0);
     assert_int_equal(estimate_match(&estimate, 0), estimate.worst);
     for (uint32_t type = 0; type < TYPES; type++)
-        estimate_note(&estimate, 0, type, 0, 0); /* it fits beside nobody */
+        estimate_note(&estimate, 0, type, 0, 0); /* it fits beside no job */
     assert_int_equal(estimate_match(&estimate, 0), estimate.worst);
 }
 
@@ -182,6 +182,6 @@ static int teardown(void **state)
 
 RUN_CASES(CASE(a_reference_is_matched_with_itself),
           CASE(what_is_known_is_kept_as_it_is),
-          CASE(a_job_nothing_is_known_of_is_taken_for_the_worst),
+          CASE(an_unknown_job_counts_as_the_worst_reference),
           CASE(what_is_measured_replaces_what_was_estimated),
           CASE(a_fifth_of_the_trials_tells_most));

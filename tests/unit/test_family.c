@@ -97,7 +97,7 @@ static void exp_finds_its_parameters_again(void **state)
     assert_near(fit.limit, -4, 1e-3);
 }
 
-/* Nobody who starts elsewhere and walks downhill by small steps ends much lower. */
+/* No start elsewhere that walks downhill by small steps ends much lower. */
 static void no_walk_downhill_ends_lower(void **state)
 {
     FOR_EACH_SEED(seed, 20)

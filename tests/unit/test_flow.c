@@ -1,4 +1,4 @@
-/* Flow policies: who sends, in which order, and what level that gives each. */
+/* Flow policies: which jobs send, in which order, and the level of each. */
 #include "support/world.h"
 
 #include <math.h>
@@ -106,9 +106,12 @@ static uint32_t level(struct scene *s, job_id job)
     return world_job(&s->w, job)->level;
 }
 
-/* --- who sends, and levels -------------------------------------------------------------- */
+/*
+ * --- senders and levels
+ * ----------------------------------------------------------------
+ */
 
-static void under_fair_nobody_has_a_level(void **state)
+static void under_fair_no_job_has_a_level(void **state)
 {
     struct scene s;
     begin(&s, "2xv100:4", "fair");
@@ -172,7 +175,7 @@ static void jobs_that_meet_on_an_uplink_do(void **state)
     end(&s);
 }
 
-static void who_is_beyond_the_last_level_shares_it(void **state)
+static void jobs_beyond_the_last_level_share_it(void **state)
 {
     struct scene s;
     begin(&s, "2xv100:8", "crux,levels=3");
@@ -185,7 +188,7 @@ static void who_is_beyond_the_last_level_shares_it(void **state)
     end(&s);
 }
 
-static void when_one_goes_the_others_move_up(void **state)
+static void when_a_job_ends_the_others_move_up(void **state)
 {
     struct scene s;
     begin(&s, "2xv100:8", "crux");
@@ -207,7 +210,7 @@ static void when_one_goes_the_others_move_up(void **state)
 
 /* --- orders ------------------------------------------------------------------------------ */
 
-static void crux_prefers_who_computes_much_for_what_it_sends(void **state)
+static void crux_prefers_jobs_that_compute_much_for_what_they_send(void **state)
 {
     struct scene s;
     begin(&s, "2xv100:8", "crux");
@@ -231,7 +234,7 @@ static void smallest_first_looks_at_bytes_alone(void **state)
     end(&s);
 }
 
-static void las_flow_prefers_who_has_sent_least(void **state)
+static void las_flow_prefers_the_job_that_has_sent_least(void **state)
 {
     struct scene s;
     begin(&s, "2xv100:8", "las-flow,first=1,factor=2");
@@ -254,7 +257,7 @@ static void las_flow_prefers_who_has_sent_least(void **state)
 
 /* --- jpas ----------------------------------------------------------------------------------- */
 
-static void who_has_reported_nothing_yet_goes_first(void **state)
+static void a_job_without_reports_goes_first(void **state)
 {
     struct scene s;
     begin(&s, "2xv100:8", "jpas");
@@ -270,7 +273,7 @@ static void who_has_reported_nothing_yet_goes_first(void **state)
     end(&s);
 }
 
-static void who_learns_most_in_the_next_period_goes_first(void **state)
+static void the_job_that_learns_most_in_the_next_period_goes_first(void **state)
 {
     struct scene s;
     begin(&s, "2xv100:8", "jpas");
@@ -287,7 +290,7 @@ static void who_learns_most_in_the_next_period_goes_first(void **state)
     end(&s);
 }
 
-static void who_has_learnt_all_goes_last(void **state)
+static void a_converged_job_goes_last(void **state)
 {
     struct scene s;
     begin(&s, "2xv100:8", "jpas");
@@ -323,7 +326,7 @@ static void a_small_difference_does_not_change_the_order(void **state)
     }
 }
 
-static void who_is_held_up_goes_first_once_and_who_is_silent_last(void **state)
+static void a_held_up_job_goes_first_once_and_a_silent_one_last(void **state)
 {
     struct scene s;
     begin(&s, "2xv100:8", "jpas,aging=2");
@@ -438,7 +441,7 @@ who_nobody_has_counted_is_taken_to_send_and_who_is_quiet_is_not(void **state)
     sends(&s, quiet, 0, 0);
     sends(&s, a, 5, 10);
     decide(&s);
-    assert_int_equal(level(&s, b), 0); /* still not counted: it could be anybody */
+    assert_int_equal(level(&s, b), 0); /* still not counted: it may send */
     assert_int_equal(level(&s, a), 1);
     assert_string_equal(why(&s, quiet), "sends next to nothing");
     sends(&s, quiet, 5, 10); /* it has begun to */
@@ -503,7 +506,7 @@ static void a_step_alone_is_the_shortest_that_was_measured(void **state)
     end(&s);
 }
 
-static void who_reports_no_loss_goes_last_after_a_while(void **state)
+static void a_job_that_reports_no_loss_goes_last_after_a_while(void **state)
 {
     struct scene s;
     begin(&s, "1xv100:8", "jpas,aging=2");
@@ -527,7 +530,7 @@ static void who_reports_no_loss_goes_last_after_a_while(void **state)
     end(&s);
 }
 
-static void who_is_held_up_is_not_taken_for_silent(void **state)
+static void a_held_up_job_is_not_taken_for_silent(void **state)
 {
     struct scene s;
     begin(&s, "1xv100:8", "jpas,aging=2");
@@ -560,7 +563,7 @@ static void who_is_held_up_is_not_taken_for_silent(void **state)
     end(&s);
 }
 
-static void who_sends_and_says_nothing_is_not_put_first_for_it(void **state)
+static void a_job_that_sends_and_reports_nothing_is_not_put_first(void **state)
 {
     for (int moves = 0; moves < 2; moves++) {
         struct scene s;
@@ -607,7 +610,7 @@ static void what_was_reported_before_counts(void **state)
     end(&s);
 }
 
-static void everybody_can_say_why(void **state)
+static void every_flow_policy_explains_its_levels(void **state)
 {
     for (const struct flow_policy *const *f = flow_list; *f; f++) {
         struct scene s;
@@ -671,7 +674,7 @@ static void without_bandwidth_there_is_still_an_order(void **state)
     }
 }
 
-static void one_alone_goes_first_under_everybody(void **state)
+static void a_job_alone_goes_first_under_every_policy(void **state)
 {
     for (const struct flow_policy *const *f = flow_list; *f; f++) {
         struct scene s;
@@ -689,17 +692,17 @@ static void one_alone_goes_first_under_everybody(void **state)
 
 static void a_million_reports_take_no_more_room(void **state)
 {
-    struct loss_history learner;
-    loss_history_init(&learner);
+    struct loss_history history;
+    loss_history_init(&history);
     for (uint32_t k = 0; k < 1000000; k++)
-        loss_history_add(&learner, k, 0.2 + exp(-(double)k / 2e5));
-    assert_true(learner.count <= LOSS_HISTORY_POINTS);
-    assert_near(learner.steps[0], 0, 0); /* it remembers where it began */
-    assert_near(learner.steps[learner.count - 1], 999999, 0);
-    assert_true(learner.steps[2] < 900000); /* and the way since */
-    loss_history_fit(&learner);
-    assert_true(loss_history_has_limit(&learner));
-    assert_near(loss_history_share(&learner, 999999), 1 - exp(-5), 0.01);
+        loss_history_add(&history, k, 0.2 + exp(-(double)k / 2e5));
+    assert_true(history.count <= LOSS_HISTORY_POINTS);
+    assert_near(history.steps[0], 0, 0); /* it remembers where it began */
+    assert_near(history.steps[history.count - 1], 999999, 0);
+    assert_true(history.steps[2] < 900000); /* and the way since */
+    loss_history_fit(&history);
+    assert_true(loss_history_has_limit(&history));
+    assert_near(loss_history_share(&history, 999999), 1 - exp(-5), 0.01);
 }
 
 static void noise_hides_little_of_how_far_a_job_is(void **state)
@@ -708,21 +711,21 @@ static void noise_hides_little_of_how_far_a_job_is(void **state)
     rng_init(&rng, 1, "noise");
     double off = 0;
     for (uint32_t n = 0; n < 50; n++) {
-        struct loss_history learner;
-        loss_history_init(&learner);
+        struct loss_history history;
+        loss_history_init(&history);
         for (uint32_t k = 0; k <= 300; k++)
-            loss_history_add(&learner, k,
+            loss_history_add(&history, k,
                              exp(-(double)k / 60) + 0.05 * rng_normal(&rng));
-        loss_history_fit(&learner);
-        assert_true(loss_history_has_limit(&learner));
-        off += fabs(loss_history_share(&learner, 300) - (1 - exp(-5))) / 50;
+        loss_history_fit(&history);
+        assert_true(loss_history_has_limit(&history));
+        off += fabs(loss_history_share(&history, 300) - (1 - exp(-5))) / 50;
     }
     assert_true(off < 0.03);
 }
 
 /* --- the registry ------------------------------------------------------------------------- */
 
-static void a_wrong_name_or_setting_is_said(void **state)
+static void a_wrong_name_or_setting_is_reported(void **state)
 {
     const struct flow_policy *flow;
     const char *settings;
@@ -736,32 +739,33 @@ static void a_wrong_name_or_setting_is_said(void **state)
     assert_string_equal(settings, "period=3s");
 }
 
-RUN_CASES(TEST(under_fair_nobody_has_a_level),
+RUN_CASES(TEST(under_fair_no_job_has_a_level),
           TEST(only_jobs_on_several_nodes_with_bytes_count),
           TEST(jobs_that_do_not_meet_do_not_use_up_levels),
           TEST(jobs_that_meet_on_an_uplink_do),
-          TEST(who_is_beyond_the_last_level_shares_it),
-          TEST(when_one_goes_the_others_move_up),
-          TEST(crux_prefers_who_computes_much_for_what_it_sends),
+          TEST(jobs_beyond_the_last_level_share_it),
+          TEST(when_a_job_ends_the_others_move_up),
+          TEST(crux_prefers_jobs_that_compute_much_for_what_they_send),
           TEST(smallest_first_looks_at_bytes_alone),
-          TEST(las_flow_prefers_who_has_sent_least),
-          TEST(who_has_reported_nothing_yet_goes_first),
-          TEST(who_learns_most_in_the_next_period_goes_first),
-          TEST(who_has_learnt_all_goes_last),
+          TEST(las_flow_prefers_the_job_that_has_sent_least),
+          TEST(a_job_without_reports_goes_first),
+          TEST(the_job_that_learns_most_in_the_next_period_goes_first),
+          TEST(a_converged_job_goes_last),
           TEST(a_small_difference_does_not_change_the_order),
-          TEST(who_is_held_up_goes_first_once_and_who_is_silent_last),
+          TEST(a_held_up_job_goes_first_once_and_a_silent_one_last),
           TEST(past_the_goal_the_least_left_to_send_goes_first),
           TEST(nearest_to_the_goal_goes_first_if_asked_for),
           TEST(who_nobody_has_counted_is_taken_to_send_and_who_is_quiet_is_not),
           TEST(bytes_and_steps_per_second_give_the_intensity),
           TEST(las_flow_goes_by_bytes_that_were_counted),
           TEST(a_step_alone_is_the_shortest_that_was_measured),
-          TEST(who_reports_no_loss_goes_last_after_a_while),
-          TEST(who_is_held_up_is_not_taken_for_silent),
-          TEST(who_sends_and_says_nothing_is_not_put_first_for_it),
-          TEST(what_was_reported_before_counts), TEST(everybody_can_say_why),
-          TEST(odd_losses_do_no_harm), TEST(without_bandwidth_there_is_still_an_order),
-          TEST(one_alone_goes_first_under_everybody),
+          TEST(a_job_that_reports_no_loss_goes_last_after_a_while),
+          TEST(a_held_up_job_is_not_taken_for_silent),
+          TEST(a_job_that_sends_and_reports_nothing_is_not_put_first),
+          TEST(what_was_reported_before_counts),
+          TEST(every_flow_policy_explains_its_levels), TEST(odd_losses_do_no_harm),
+          TEST(without_bandwidth_there_is_still_an_order),
+          TEST(a_job_alone_goes_first_under_every_policy),
           TEST(a_million_reports_take_no_more_room),
           TEST(noise_hides_little_of_how_far_a_job_is),
-          TEST(a_wrong_name_or_setting_is_said));
+          TEST(a_wrong_name_or_setting_is_reported));

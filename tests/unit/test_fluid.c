@@ -193,7 +193,7 @@ static void a_longer_computing_time_holds_from_now_on(void **state)
     end();
 }
 
-static void a_target_that_is_reached_already_is_said_at_once(void **state)
+static void a_target_that_is_reached_already_is_reported_at_once(void **state)
 {
     begin(2, 1000000);
     uint32_t job = join(1, 0, 500000, 0.5, 0, 3);
@@ -355,7 +355,7 @@ RUN_GROUP(setup, teardown, TEST(a_job_alone_computes_and_sends_in_turn),
           TEST(without_bandwidth_nothing_ever_happens),
           TEST(one_that_leaves_makes_room_at_once),
           TEST(a_longer_computing_time_holds_from_now_on),
-          TEST(a_target_that_is_reached_already_is_said_at_once),
+          TEST(a_target_that_is_reached_already_is_reported_at_once),
           TEST(iteration_times_are_those_of_the_test_bed),
           TEST(a_server_job_alone_is_that_of_the_test_bed),
           TEST(mean_rates_are_about_those_of_the_exact_model));

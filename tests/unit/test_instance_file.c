@@ -72,7 +72,7 @@ static void everything_has_its_place(void **state)
     assert_int_equal(in->group[1], 0);
 }
 
-static void what_is_wrong_is_said_with_its_place(void **state)
+static void errors_name_their_place(void **state)
 {
     static const struct {
         const char *text, *says;
@@ -278,15 +278,15 @@ static void a_file_is_read_as_its_text_is(void **state)
     assert_string_equal(file.instances[0].jobs[1], "b");
 }
 
-static void a_file_that_is_not_there_is_said(void **state)
+static void a_missing_file_is_reported(void **state)
 {
     int r = instance_file_read(&file, &arena, "/nowhere/f.json", &err);
     assert_int_equal(r, -ENOENT);
     assert_non_null(strstr(err.text, "/nowhere/f.json: No such file"));
 }
 
-RUN_CASES(CASE(everything_has_its_place), CASE(what_is_wrong_is_said_with_its_place),
+RUN_CASES(CASE(everything_has_its_place), CASE(errors_name_their_place),
           CASE(pairs_of_unequal_gangs_are_refused),
           CASE(no_jobs_and_no_instances_are_fine), CASE(a_name_has_a_ceiling),
           CASE(null_is_as_good_as_absent), CASE(a_pair_may_be_named_either_way),
-          CASE(a_file_is_read_as_its_text_is), CASE(a_file_that_is_not_there_is_said));
+          CASE(a_file_is_read_as_its_text_is), CASE(a_missing_file_is_reported));

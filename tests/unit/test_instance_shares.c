@@ -102,7 +102,7 @@ static struct shares solved(const char *policy, const struct instance_file *file
     return answer.shares;
 }
 
-static void not_looking_at_rates_changes_the_answer(void **state)
+static void ignoring_rates_changes_the_answer(void **state)
 {
     struct instance_file file = read_text(small);
     assert_near(solved("gavel-las", &file).objective, 1.6, 1e-7);
@@ -112,7 +112,7 @@ static void not_looking_at_rates_changes_the_answer(void **state)
     assert_near(solved("gavel-throughput,aware=false", &file).objective, 6, 1e-7);
 }
 
-static void pairs_that_are_not_looked_at_have_rows(void **state)
+static void pairs_that_are_not_considered_have_rows(void **state)
 {
     static const char text[] =
         "{\"instances\":[{\"worker_types\":[\"v100\"],\"num_workers\":[1],"
@@ -131,5 +131,5 @@ static void pairs_that_are_not_looked_at_have_rows(void **state)
 
 RUN_CASES(CASE(names_of_ours_and_of_the_published_system_mean_the_same),
           CASE(what_makes_no_sense_is_refused), CASE(what_is_missing_is_named),
-          CASE(not_looking_at_rates_changes_the_answer),
-          CASE(pairs_that_are_not_looked_at_have_rows));
+          CASE(ignoring_rates_changes_the_answer),
+          CASE(pairs_that_are_not_considered_have_rows));

@@ -1,4 +1,4 @@
-/* test_centre.c - of all the best shares, those in the middle. */
+/* test_interior_point.c - the analytic centre of all optimal shares. */
 #include "support/cases.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ ARENA_FIXTURE(arena);
 static struct error err;
 static double x[JOBS_MAX * TYPES];
 
-/* A cluster that is alike in all its types is shared out alike. */
+/* A cluster with equal types is shared out equally. */
 static void equals_share_equally(void **state)
 {
     const double capacity[TYPES] = { 1, 1, 1 };
@@ -35,7 +35,9 @@ static void equals_share_equally(void **state)
         assert_near(x[i], 0.25, 1e-6);
 }
 
-/* Two jobs need half a life each on one type of two: nobody is put to a wall. */
+/*
+ * Two jobs need half their time each on one type of two: both are far from every bound.
+ */
 static void what_is_not_needed_is_left_in_the_middle(void **state)
 {
     const double capacity[2] = { 10, 10 };
@@ -62,12 +64,12 @@ static void what_is_not_needed_is_left_in_the_middle(void **state)
     }
 }
 
-struct random_programme {
+struct drawn_problem {
     uint32_t count;
     double capacity[TYPES], gang[JOBS_MAX], rate[JOBS_MAX * TYPES], need[JOBS_MAX];
 };
 
-static void draw(struct rng *rng, struct random_programme *drawn)
+static void draw(struct rng *rng, struct drawn_problem *drawn)
 {
     drawn->count = 1 + rng_below(rng, JOBS_MAX);
     for (uint32_t t = 0; t < TYPES; t++)
@@ -82,7 +84,7 @@ static void draw(struct rng *rng, struct random_programme *drawn)
 }
 
 /* The optimum by the general solver; rows: time of jobs, capacities, needs. */
-static double optimum(const struct random_programme *drawn, bool levels)
+static double optimum(const struct drawn_problem *drawn, bool levels)
 {
     struct lp *lp = lp_new();
     for (uint32_t j = 0; j < drawn->count; j++)
@@ -112,7 +114,7 @@ static double optimum(const struct random_programme *drawn, bool levels)
     return best;
 }
 
-static void assert_feasible(const struct random_programme *drawn)
+static void assert_feasible(const struct drawn_problem *drawn)
 {
     double used[TYPES] = { 0 };
     for (uint32_t j = 0; j < drawn->count; j++) {
@@ -132,7 +134,7 @@ static void assert_feasible(const struct random_programme *drawn)
 static void the_middle_is_optimal(void **state)
 {
     struct rng rng;
-    struct random_programme drawn;
+    struct drawn_problem drawn;
     rng_init(&rng, 7, "centre");
     for (uint32_t i = 0; i < 300; i++) {
         draw(&rng, &drawn);

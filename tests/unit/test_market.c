@@ -1,4 +1,4 @@
-/* Markets by hand: who gets what, who holds everybody back, and what stays the same. */
+/* Small markets solved by hand, and what must stay the same. */
 #include "support/cases.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static struct buyer one(const double *rate)
     return (struct buyer){ .rate = rate, .gang = 1, .need = 1 };
 }
 
-static void nobody_is_level_nothing(void **state)
+static void without_jobs_the_level_is_0(void **state)
 {
     struct market *market = market_new(2, (double[]){ 1, 1 }, 4);
     struct market_answer answer = solved(market);
@@ -76,7 +76,7 @@ static void a_job_that_is_slow_everywhere_holds_the_level_down(void **state)
     market_free(market);
 }
 
-static void who_can_run_nowhere_gets_everybody_nothing(void **state)
+static void a_job_that_can_run_nowhere_makes_the_level_0(void **state)
 {
     struct market *market = market_new(2, (double[]){ 4, 0 }, 2);
     struct buyer fine = one((double[]){ 1, 1 }), lost = one((double[]){ 0, 1 });
@@ -94,7 +94,7 @@ static void who_can_run_nowhere_gets_everybody_nothing(void **state)
     market_free(market);
 }
 
-static void no_capacity_at_all_is_level_nothing(void **state)
+static void without_capacity_the_level_is_0(void **state)
 {
     struct market *market = market_new(2, (double[]){ 0, 0 }, 1);
     struct buyer buyer = one((double[]){ 1, 1 });
@@ -132,7 +132,7 @@ static void a_job_that_came_after_the_solution_has_no_share_yet(void **state)
 
 #define COUNT 3300
 
-/* Solve a drawn programme, replace some jobs, solve again; all that comes out, as bytes. */
+/* Solve a random programme, replace some jobs, solve again; all results, as bytes. */
 static void play(const struct random_programme *drawn, enum random_goal goal,
                  struct market_answer *ret, double *ret_x)
 {
@@ -187,11 +187,11 @@ static void the_vector_unit_makes_no_difference(void **state)
     }
 }
 
-RUN_CASES(TEST(nobody_is_level_nothing), TEST(two_equals_share_one_gpu),
+RUN_CASES(TEST(without_jobs_the_level_is_0), TEST(two_equals_share_one_gpu),
           TEST(each_goes_where_it_is_better_off),
           TEST(a_job_that_is_slow_everywhere_holds_the_level_down),
-          TEST(who_can_run_nowhere_gets_everybody_nothing),
-          TEST(no_capacity_at_all_is_level_nothing),
+          TEST(a_job_that_can_run_nowhere_makes_the_level_0),
+          TEST(without_capacity_the_level_is_0),
           TEST(finish_times_are_level_by_the_formula),
           TEST(a_job_that_came_after_the_solution_has_no_share_yet),
           TEST(the_vector_unit_makes_no_difference));

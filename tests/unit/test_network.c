@@ -51,7 +51,7 @@ static void an_uplink_has_its_hosts_rates_over_the_oversubscription(void **state
     assert_near(topology.capacities[topology_down(&topology, 0)], 1.5 * MB, 1e-6);
 }
 
-static void uplinks_that_hold_nobody_back_are_left_out(void **state)
+static void uplinks_that_never_limit_a_flow_are_left_out(void **state)
 {
     build(6, 3, 1);
     assert_false(topology.has_uplinks);
@@ -71,7 +71,7 @@ static double flows_on(const struct traffic *traffic, uint32_t phase, uint32_t l
     return flows;
 }
 
-static void a_ring_sends_from_everyone_to_the_next(void **state)
+static void a_ring_sends_from_every_host_to_the_next(void **state)
 {
     build(4, 4, 1);
     struct traffic traffic;
@@ -146,7 +146,7 @@ static double rate(const struct rates *rates, uint32_t bundle)
     return rates->bundles[bundle].rate / MB;
 }
 
-static void equals_share_and_the_rest_goes_to_who_can_use_it(void **state)
+static void equals_share_and_the_rest_goes_to_the_others(void **state)
 {
     build(4, 4, 1);
     struct rates rates;
@@ -191,7 +191,7 @@ static void an_earlier_level_takes_all_it_can_use(void **state)
     rates_release(&rates);
 }
 
-static void a_change_touches_whom_it_can_reach_and_nobody_else(void **state)
+static void a_change_touches_only_what_it_can_reach(void **state)
 {
     build(8, 8, 1);
     struct rates rates;
@@ -203,7 +203,7 @@ static void a_change_touches_whom_it_can_reach_and_nobody_else(void **state)
     assert_int_equal(rates.touched_count, 1);
     assert_int_equal(rates.changed_count, 1);
     assert_int_equal(rates.changed[0], far);
-    flow(&rates, 0, 3, 2); /* a later level: nobody before it is looked at */
+    flow(&rates, 0, 3, 2); /* a later level: earlier ones are not visited */
     assert_int_equal(rates.touched_count, 1);
     rates_release(&rates);
 }
@@ -224,12 +224,12 @@ static void a_link_without_bandwidth_carries_nothing(void **state)
 
 RUN_GROUP(setup, teardown, TEST(every_host_has_a_link_each_way),
           TEST(an_uplink_has_its_hosts_rates_over_the_oversubscription),
-          TEST(uplinks_that_hold_nobody_back_are_left_out),
-          TEST(a_ring_sends_from_everyone_to_the_next),
+          TEST(uplinks_that_never_limit_a_flow_are_left_out),
+          TEST(a_ring_sends_from_every_host_to_the_next),
           TEST(a_ring_enters_and_leaves_each_rack_once),
           TEST(workers_send_to_the_server_and_then_hear_from_it),
           TEST(a_job_on_one_host_sends_nothing),
-          TEST(equals_share_and_the_rest_goes_to_who_can_use_it),
+          TEST(equals_share_and_the_rest_goes_to_the_others),
           TEST(an_earlier_level_takes_all_it_can_use),
-          TEST(a_change_touches_whom_it_can_reach_and_nobody_else),
+          TEST(a_change_touches_only_what_it_can_reach),
           TEST(a_link_without_bandwidth_carries_nothing));

@@ -1,4 +1,4 @@
-/* Two jobs on the same accelerators: who shares with whom, worked out by hand. */
+/* Two jobs on the same accelerators: small programmes solved by hand. */
 #include "support/cases.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static void sharing_beats_taking_turns(void **state)
     assert_near(x[0] + x[1], 0, 1e-9);
 }
 
-static void who_would_stand_still_does_not_share(void **state)
+static void a_job_that_would_stand_still_does_not_share(void **state)
 {
     struct pairs_input pairing = two_jobs;
     pairing.pair_rate = EACH(0, 5);
@@ -93,7 +93,7 @@ static void one_member_does_not_share_with_itself(void **state)
     assert_near(x[1], 0, 0);
 }
 
-static void who_runs_only_beside_others_does(void **state)
+static void a_class_may_run_in_pairs_only(void **state)
 {
     struct pairs_input pairing = two_jobs;
     pairing.rate = EACH(1, 0);
@@ -102,7 +102,7 @@ static void who_runs_only_beside_others_does(void **state)
     assert_near(answer.reached, 0.5, 1e-9);
 }
 
-static void who_runs_nowhere_makes_the_level_nothing(void **state)
+static void a_class_that_runs_nowhere_makes_the_level_0(void **state)
 {
     struct pairs_input pairing = two_jobs;
     pairing.rate = EACH(1, 0);
@@ -137,7 +137,7 @@ static void levels_rise_one_above_the_other(void **state)
         pairs_water_fill(pairs, &pairing, EACH(1, 1, 1), 1e-7, x, level, &answer, &err),
         0);
     assert_near(level[0], 0.25, 1e-8);
-    assert_near(level[1], 2, 1e-7); /* 1 - the first's whole life = 1, halved */
+    assert_near(level[1], 2, 1e-7); /* 1 - the first's whole time = 1, halved */
     assert_near(level[2], 2, 1e-7);
 }
 
@@ -200,11 +200,12 @@ static int teardown(void **state)
     return 0;
 }
 
-RUN_CASES(CASE(sharing_beats_taking_turns), CASE(who_would_stand_still_does_not_share),
+RUN_CASES(CASE(sharing_beats_taking_turns),
+          CASE(a_job_that_would_stand_still_does_not_share),
           CASE(a_class_of_two_shares_with_itself),
           CASE(one_member_does_not_share_with_itself),
-          CASE(who_runs_only_beside_others_does),
-          CASE(who_runs_nowhere_makes_the_level_nothing),
+          CASE(a_class_may_run_in_pairs_only),
+          CASE(a_class_that_runs_nowhere_makes_the_level_0),
           CASE(finish_times_are_not_linear), CASE(levels_rise_one_above_the_other),
           CASE(sums_share_where_it_pays), CASE(the_second_time_takes_no_steps),
           CASE(what_makes_no_sense_is_refused));

@@ -1,4 +1,4 @@
-/* Shares by goal: small instances whose answer can be worked out by hand, both engines. */
+/* Shares by goal: small instances solved by hand, with both engines. */
 #include "support/cases.h"
 
 #include <errno.h>
@@ -107,7 +107,7 @@ static void each_has_the_type_that_suits_it(void **state)
     assert_near(shares.x[1 * 2 + 0], 1, EXACT);
 }
 
-static void a_job_that_runs_nowhere_holds_nobody_back(void **state)
+static void a_job_that_runs_nowhere_lowers_no_level(void **state)
 {
     struct programme p = ONE_TYPE(GOAL_MAX_MIN, 1, 5, 0, 5);
     solve(&p);
@@ -134,7 +134,7 @@ static void a_gang_larger_than_its_type_has_part_of_the_time(void **state)
     assert_near(shares.x[0], 0.25, EXACT);
 }
 
-static void tidy_leaves_nothing_lying_about(void **state)
+static void tidy_leaves_no_capacity_unused(void **state)
 {
     /* The slow job holds the level at 1; the other could have more, and gets it. */
     struct programme p = { .goal = GOAL_MAX_MIN,
@@ -165,7 +165,7 @@ static void the_longest_job_makes_the_makespan(void **state)
     assert_near(shares.objective, 30, 30 * EXACT);
 }
 
-static void a_job_without_steps_left_holds_nobody_back(void **state)
+static void a_job_without_steps_left_lowers_no_level(void **state)
 {
     struct programme p = ONE_TYPE(GOAL_MAKESPAN, 1, 2, 1);
     p.steps = (double[]){ 10, 0 };
@@ -370,7 +370,7 @@ static struct programme two_that_pair(enum goal goal, const double *pair_rate)
     };
 }
 
-static void who_does_well_together_runs_together(void **state)
+static void jobs_that_do_well_together_run_together(void **state)
 {
     const struct {
         enum goal goal;
@@ -426,7 +426,7 @@ static struct programme complete(enum goal goal)
                                .groups = group };
 }
 
-static void nothing_to_do_is_said_for_every_goal(void **state)
+static void an_empty_programme_is_reported_for_every_goal(void **state)
 {
     for (size_t i = 0; i < GOALS; i++) {
         struct programme p = complete(goals[i]);
@@ -556,12 +556,12 @@ static int teardown(void **state)
 RUN_CASES(BOTH(a_job_alone_has_its_fastest_type), BOTH(equals_share_equally),
           BOTH(twice_the_weight_is_twice_the_share),
           BOTH(each_has_the_type_that_suits_it),
-          BOTH(a_job_that_runs_nowhere_holds_nobody_back),
+          BOTH(a_job_that_runs_nowhere_lowers_no_level),
           BOTH(a_weight_of_zero_gets_what_is_left),
           BOTH(a_gang_larger_than_its_type_has_part_of_the_time),
-          BOTH(tidy_leaves_nothing_lying_about),
+          BOTH(tidy_leaves_no_capacity_unused),
           BOTH(the_longest_job_makes_the_makespan),
-          BOTH(a_job_without_steps_left_holds_nobody_back),
+          BOTH(a_job_without_steps_left_lowers_no_level),
           BOTH(finish_times_are_evened_out), BOTH(the_sum_takes_the_fast),
           BOTH(a_price_turns_the_choice), BOTH(floors_are_kept),
           BOTH(floors_that_cannot_be_kept_are_dropped_and_named),
@@ -570,8 +570,8 @@ RUN_CASES(BOTH(a_job_alone_has_its_fastest_type), BOTH(equals_share_equally),
           BOTH(what_one_cannot_use_others_get),
           BOTH(groups_share_by_weight_and_jobs_within_them),
           BOTH(a_fifo_group_serves_its_first_job_first),
-          BOTH(who_does_well_together_runs_together),
-          BOTH(nothing_to_do_is_said_for_every_goal),
+          BOTH(jobs_that_do_well_together_run_together),
+          BOTH(an_empty_programme_is_reported_for_every_goal),
           BOTH(nonsense_is_refused_for_every_goal),
           BOTH(pairs_that_make_no_sense_are_refused),
           BOTH(the_same_question_has_the_same_answer));

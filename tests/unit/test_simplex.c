@@ -1,4 +1,6 @@
-/* Small linear programmes: optima, duals, columns that come and go; CLP is the judge. */
+/*
+ * Small linear programmes: optima, duals, columns added and removed; compared with CLP.
+ */
 #include "support/cases.h"
 
 #include <math.h>
@@ -89,7 +91,7 @@ static void a_basis_that_became_infeasible_is_given_up(void **state)
 }
 
 /* The same programme for CLP. */
-static double judged(const struct simplex *simplex)
+static double solved_by_clp(const struct simplex *simplex)
 {
     struct lp *lp = lp_new();
     uint32_t rows[SIMPLEX_ROWS];
@@ -156,7 +158,7 @@ static void columns_come_change_and_go(uint64_t seed)
         }
         assert_int_equal(simplex_solve(simplex), SIMPLEX_OPTIMAL);
         if (step % 10 == 9)
-            assert_optimal(simplex, judged(simplex));
+            assert_optimal(simplex, solved_by_clp(simplex));
     }
     arena_release(&scene.arena);
 }
