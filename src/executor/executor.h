@@ -1,10 +1,9 @@
 /*
  * executor.h - what carries a plan out: simulated, local or Slurm.
  *
- * Every call is a request.  What came of it arrives later as an event in the
- * outbox, in the same words whoever sends them, so the engine cannot tell a
- * simulated cluster from a real one.  A negative return means the request was
- * not even taken.
+ * Every call is a request.  Its outcome arrives later as an event in the outbox, in the
+ * same form from every executor, so the engine cannot tell a simulated cluster from a
+ * real one.  A negative return means that the request was not accepted.
  */
 #pragma once
 
@@ -17,21 +16,22 @@
 struct error;
 struct event;
 
-/* One job's seats: per node, which accelerators and how much CPU and memory. */
+/* One job's allocation: per node, which GPUs and how much CPU and memory. */
 struct lease {
     job_id job;
     uint32_t generation;
-    uint32_t attempt; /* events of another attempt are ignored          */
-    uint32_t type;    /* of its accelerators                            */
+    uint32_t attempt; /* events of another attempt are ignored */
+    uint32_t type;    /* of its GPUs */
     uint32_t gpus;
-    bool spread;              /* in more nodes than needed                      */
-    job_id beside;            /* shares the accelerators of this job            */
-    const struct seat *seats; /* borrowed for the call                          */
+    bool spread;              /* over more nodes than needed */
+    job_id beside;            /* shares the GPUs of this job */
+    const struct seat *seats; /* borrowed for the call */
     uint32_t seat_count;
-    const job_id *after; /* jobs that must leave these seats first         */
+    const job_id *after; /* jobs that must vacate these GPUs first */
     uint32_t after_count;
-    uint64_t steps_max; /* report lease_done after so many steps; 0: open */
-    bool together;      /* when whoever shares, and says so too, is done as well */
+    uint64_t steps_max; /* report lease_done after this many steps; 0: open */
+    bool
+        together; /* only when the partner's lease, if 'together' as well, is done too */
 };
 
 #define JOB_CGROUP_MAX 320
@@ -40,21 +40,21 @@ struct lease {
 struct job_processes {
     uint32_t attempt;
     int32_t pid;                 /* all of them descend from it; 0: not known */
-    char cgroup[JOB_CGROUP_MAX]; /* all of them are in it; "": there is none  */
+    char cgroup[JOB_CGROUP_MAX]; /* all of them are in it; "": there is none */
 };
 
 struct executor {
     const char *name;
 
     /*
-     * Start the job once everyone in 'after' has left.  It is sent just before
-     * their stops, so an executor that can queue the successor (Slurm) hands the
-     * seats over at once; one that cannot waits.  All ranks or none: 'started' when
-     * all are up, otherwise one 'lost' and nothing left running.
+     * Start the job once all jobs in 'after' have left.  It is sent just before their
+     * stops, so an executor that can queue the successor (Slurm) hands the GPUs over
+     * at once; one that cannot waits.  All ranks or none: 'started' when all are up,
+     * otherwise one 'lost' and nothing left running.
      */
     int (*start)(void *self, const struct lease *lease, struct error *err);
 
-    /* Ask the job to save its state, then end it; kill it after the grace. */
+    /* Ask the job to save a checkpoint and exit; kill it after the grace period. */
     int (*stop)(void *self, job_id job, int64_t grace_ns, struct error *err);
 
     /* End it now; nothing is kept.  It may not have started yet. */
@@ -63,21 +63,22 @@ struct executor {
     /* Optional.  Change the size of a running job; without it: stop and start. */
     int (*resize)(void *self, const struct lease *lease, struct error *err);
 
-    /* Let a job that idles at the end of its lease go on in its seats. */
+    /* Let a job that idles at the end of its lease continue on its GPUs. */
     int (*renew)(void *self, job_id job, uint64_t steps_max, bool together,
                  struct error *err);
 
     /*
      * The rest is for executors of the real world, which berthd opens by their own
-     * functions.  Jobs go on while berthd is down: close() lets go of them, reattach()
-     * takes them up again.  Run the loop until it is idle before you close that.
+     * functions.  Jobs run on while berthd is down: close() leaves them running,
+     * reattach() connects to them again.  Run the loop until it is idle before you
+     * close it.
      */
     void (*close)(void *self);
 
     /*
-     * After a restart, for every job that the state says is placed, in its seats or
-     * stopping.  What has become of it arrives as events.  All jobs are named before the
-     * loop runs again; then settle() is called.
+     * Call it after a restart for every job that is placed, running or stopping.  Its
+     * state arrives as events.  Reattach all jobs before the loop runs again; then
+     * call settle().
      */
     int (*reattach)(void *self, const struct lease *lease, bool stopping,
                     int64_t grace_left_ns, struct error *err);
@@ -90,15 +91,15 @@ struct executor {
     /* Attempts under way, for metrics. */
     uint32_t (*count)(const void *self);
 
-    bool remote;                /* jobs run on other hosts than berthd's             */
-    const char *submit_command; /* how jobs are submitted; NULL: through berthd      */
+    bool remote;                /* jobs run on other hosts than berthd's */
+    const char *submit_command; /* how jobs are submitted; NULL: through berthd */
 
     /* Optional.  Where a job's processes are; false: it has none now. */
     bool (*find_processes)(const void *self, job_id job, struct job_processes *ret);
 
     /*
-     * Optional.  A job reports its step to berthd itself, 'total' 0 and 'loss' NAN where it
-     * does not say; and that all steps before 'step' are in a checkpoint.
+     * Optional.  A job reports its step to berthd itself, 'total' 0 and 'loss' NAN
+     * where unknown; and that all steps before 'step' are in a checkpoint.
      */
     void (*report)(void *self, job_id job, double step, double loss, double total);
     void (*saved)(void *self, job_id job, double step);
