@@ -63,7 +63,7 @@ struct http_connection {
     uint64_t since_ms; /* when we began to wait for a whole request */
     bool deferred;     /* complete, and suspended until a flush is over */
     bool asleep;       /* a stream that is suspended  */
-    bool has_left;     /* and whose client hung up */
+    bool has_left;     /* its client has hung up      */
     bool cut;          /* we have shut it down        */
     bool target_long;
     int body_status;   /* status to refuse the body with, or 0 */

@@ -28,7 +28,7 @@ struct http;
 struct uv_loop_s;
 
 struct http_request {
-    const char *method; /* HEAD comes as GET; the library leaves the body out       */
+    const char *method; /* HEAD appears as GET; the library omits the body          */
     const char *path;   /* decoded; no empty, "." or ".." parts (target.h)          */
     const char *body;   /* "" if none; followed by a NUL                            */
     size_t body_size;
@@ -168,7 +168,7 @@ void http_close(struct http *http);
  */
 void http_flush(struct http *http, bool durable);
 
-/* Handle requests whose users were not ready. */
+/* Handle requests that waited for their users to be ready. */
 void http_retry(struct http *http);
 
 /* Are there replies that wait for http_flush()? */

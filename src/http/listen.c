@@ -43,7 +43,7 @@ static int remove_dead_socket(const struct sockaddr_un *address, struct error *e
     return 0;
 }
 
-int listen_unix(const char *path, bool everyone, struct error *err)
+int listen_unix(const char *path, bool any_user, struct error *err)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     if (strlen(path) >= sizeof address.sun_path)
@@ -63,7 +63,7 @@ int listen_unix(const char *path, bool everyone, struct error *err)
     r = bind(fd, (const struct sockaddr *)&address, sizeof address);
     int why = errno;
     umask(before);
-    if (r == 0 && everyone && chmod(path, 0666) < 0) {
+    if (r == 0 && any_user && chmod(path, 0666) < 0) {
         r = -1;
         why = errno;
     }

@@ -61,7 +61,7 @@ struct summary {
     } quality; /* mean loss over bins of time in which any job learnt */
 };
 
-/* The list, ended by a row whose id is NULL. */
+/* The list, ended by a row with the id NULL. */
 extern const struct summary_figure summary_figures[];
 
 /* 'ledger' and 'quality' may be NULL. */
