@@ -45,7 +45,7 @@ static void assert_refused(const char *text, const char *why)
     assert_string_equal(err.text, why);
 }
 
-static void without_a_word_everything_is_standard(void **state)
+static void without_settings_everything_is_standard(void **state)
 {
     struct settings s = standard();
     assert_int_equal(param_parse(params, &s, "las", NULL, NULL), 0);
@@ -105,7 +105,7 @@ static void a_wrong_list_changes_nothing(void **state)
     assert_int_equal(s.queues, 2);
 }
 
-static void who_has_no_settings_says_so(void **state)
+static void an_owner_without_settings_says_so(void **state)
 {
     struct error err;
     param_defaults(NULL, NULL);
@@ -124,8 +124,8 @@ static void a_huge_field_is_refused(void **state)
     assert_int_equal(param_parse(params, &s, "las", text, NULL), -EINVAL);
 }
 
-RUN_CASES(TEST(without_a_word_everything_is_standard), TEST(each_type_can_be_set),
+RUN_CASES(TEST(without_settings_everything_is_standard), TEST(each_type_can_be_set),
           TEST(a_wrong_value_is_refused_with_what_is_wanted),
           TEST(an_unknown_name_suggests_the_nearest),
           TEST(a_name_without_value_is_refused), TEST(a_wrong_list_changes_nothing),
-          TEST(who_has_no_settings_says_so), TEST(a_huge_field_is_refused));
+          TEST(an_owner_without_settings_says_so), TEST(a_huge_field_is_refused));

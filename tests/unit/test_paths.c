@@ -18,9 +18,9 @@ static void the_state_folder_is_where_others_put_theirs(void **state)
     assert_int_equal(paths_state(path, sizeof path, &err), 0);
     assert_string_equal(path, "/x/state/berth");
     setenv("XDG_STATE_HOME", "relative", 1); /* does not count */
-    setenv("HOME", "/x/somebody", 1);
+    setenv("HOME", "/x/ada", 1);
     assert_int_equal(paths_state(path, sizeof path, &err), 0);
-    assert_string_equal(path, "/x/somebody/.local/state/berth");
+    assert_string_equal(path, "/x/ada/.local/state/berth");
 }
 
 static void the_socket_is_in_the_runtime_folder(void **state)
@@ -47,7 +47,7 @@ static void a_state_folder_of_ones_own_has_its_own_socket(void **state)
     assert_string_equal(path, "/x/s/run/api.sock");
 }
 
-static void a_long_one_names_another(void **state)
+static void a_long_state_folder_names_another_socket(void **state)
 {
     char folder[160] = "/tmp/berth-place-XXXXXX", file[200], name[121];
     assert_non_null(mkdtemp(folder));
@@ -72,4 +72,4 @@ RUN_CASES(TEST(the_state_folder_is_where_others_put_theirs),
           TEST(the_socket_is_in_the_runtime_folder),
           TEST(a_path_that_is_too_long_is_refused),
           TEST(a_state_folder_of_ones_own_has_its_own_socket),
-          TEST(a_long_one_names_another));
+          TEST(a_long_state_folder_names_another_socket));

@@ -117,7 +117,7 @@ static void every_field_arrives_where_it_belongs(void **state)
     assert_int_equal(r.launch.tasks_per_node, 2);
 }
 
-static void what_is_not_said_has_its_standard_value(void **state)
+static void absent_fields_have_standard_values(void **state)
 {
     struct request r = must_read("{\"command\":[\"true\"]}");
     assert_int_equal(r.spec.gpus, 0);
@@ -315,7 +315,7 @@ static void signals_have_names_and_numbers(void **state)
 }
 
 RUN_CASES(CASE(every_field_arrives_where_it_belongs),
-          CASE(what_is_not_said_has_its_standard_value),
+          CASE(absent_fields_have_standard_values),
           CASE(what_is_written_is_read_as_the_same),
           CASE(standard_values_are_not_written),
           CASE(a_percent_in_the_folders_name_is_no_place_holder),

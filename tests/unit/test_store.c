@@ -165,7 +165,7 @@ static void what_is_not_committed_is_gone(void **state)
     assert_int_equal(store_last_id(store), 0);
 }
 
-static void a_store_of_another_version_is_left(void **state)
+static void a_store_of_a_newer_version_is_refused(void **state)
 {
     struct store *opened = NULL;
     db_close(make_other(other, "CREATE TABLE event (x)", 2));
@@ -176,7 +176,7 @@ static void a_store_of_another_version_is_left(void **state)
 }
 
 /* Any program may call its file's version 1. */
-static void a_database_of_something_else_is_left(void **state)
+static void a_foreign_database_is_refused(void **state)
 {
     static const struct {
         const char *schema;
@@ -207,7 +207,7 @@ static void a_database_of_something_else_is_left(void **state)
     }
 }
 
-static void what_is_no_database_is_left(void **state)
+static void a_file_that_is_no_database_is_refused(void **state)
 {
     struct store *opened = NULL;
     FILE *file = fopen(other, "we");
@@ -233,7 +233,7 @@ static struct db_query *change_of(struct db *db, const char *sql)
 }
 
 /* Callers tell a full disk from a broken file by the number. */
-static void what_goes_wrong_has_a_number(void **state)
+static void failures_have_error_numbers(void **state)
 {
     struct db *reader;
     struct db *db =
@@ -271,7 +271,7 @@ static void what_goes_wrong_has_a_number(void **state)
     db_close(db);
 }
 
-static void numbers_and_nothing_come_back_as_they_were(void **state)
+static void values_and_nulls_are_read_as_written(void **state)
 {
     struct db *db = make_other(other, "CREATE TABLE t (a, b, c, d)", 1);
     struct db_query *add = change_of(db, "INSERT INTO t VALUES (?, ?, ?, ?)");
@@ -296,7 +296,7 @@ static void numbers_and_nothing_come_back_as_they_were(void **state)
 
 /* --- jobs --------------------------------------------------------------------------- */
 
-static void a_job_is_kept_as_it_was_asked_for(void **state)
+static void a_job_is_stored_as_submitted(void **state)
 {
     struct store_job job = { .id = 1,
                              .uid = 1000,
@@ -352,7 +352,7 @@ static void a_job_ends_in_one_of_four_ways(void **state)
     assert_string_equal(ask("SELECT count(*) FROM live"), "0");
 }
 
-static void the_number_of_an_ended_job_is_given_again(void **state)
+static void the_id_of_an_ended_job_can_be_used_again(void **state)
 {
     for (int i = 1; i <= 2; i++) {
         accept_job(5);
@@ -418,7 +418,7 @@ static void every_event_is_a_line_that_is_observed_as_well(void **state)
 }
 
 /* They come again in seconds, or are between the engine and a policy. */
-static void some_events_are_not_worth_a_line(void **state)
+static void some_events_are_not_stored(void **state)
 {
     job_id job = running_job(1);
     tell((struct event){ .kind = EVENT_SENT, .job = job, .sent_bytes = 1 });
@@ -441,7 +441,7 @@ static void numbers_in_a_line_are_numbers(void **state)
 }
 
 /* Of what ended jobs said of their progress the old goes, a piece at a time. */
-static void old_progress_is_forgotten_in_pieces(void **state)
+static void old_progress_is_deleted_in_pieces(void **state)
 {
     job_id ended = running_job(1), live = running_job(1);
     for (int i = 0; i < 2500; i++)
@@ -465,7 +465,7 @@ static void old_progress_is_forgotten_in_pieces(void **state)
 }
 
 /* The first trouble is kept, the rest is not tried, and the commit says it. */
-static void trouble_is_told_by_the_commit(void **state)
+static void a_failure_is_returned_by_the_commit(void **state)
 {
     struct store *twin = NULL;
     works(store_open(&twin, path, &err));
@@ -521,7 +521,7 @@ static void a_live_job_is_read_as_it_was_written(void **state)
     db_finish(losses);
 }
 
-static void unreadable_rows_are_said_by_job(void **state)
+static void unreadable_rows_are_named_by_job(void **state)
 {
     static const struct {
         const char *change, *says;
@@ -598,17 +598,17 @@ static void an_entry_of_the_ledger_is_read_as_it_was_written(void **state)
 }
 
 RUN_CASES(CASE(what_is_committed_is_there_again), CASE(what_is_not_committed_is_gone),
-          CASE(a_store_of_another_version_is_left),
-          CASE(a_database_of_something_else_is_left), CASE(what_is_no_database_is_left),
-          CASE(what_goes_wrong_has_a_number),
-          CASE(numbers_and_nothing_come_back_as_they_were),
-          CASE(a_job_is_kept_as_it_was_asked_for), CASE(a_job_ends_in_one_of_four_ways),
-          CASE(the_number_of_an_ended_job_is_given_again),
+          CASE(a_store_of_a_newer_version_is_refused),
+          CASE(a_foreign_database_is_refused),
+          CASE(a_file_that_is_no_database_is_refused),
+          CASE(failures_have_error_numbers), CASE(values_and_nulls_are_read_as_written),
+          CASE(a_job_is_stored_as_submitted), CASE(a_job_ends_in_one_of_four_ways),
+          CASE(the_id_of_an_ended_job_can_be_used_again),
           CASE(every_event_is_a_line_that_is_observed_as_well),
-          CASE(some_events_are_not_worth_a_line), CASE(numbers_in_a_line_are_numbers),
-          CASE(old_progress_is_forgotten_in_pieces),
-          CASE(trouble_is_told_by_the_commit),
+          CASE(some_events_are_not_stored), CASE(numbers_in_a_line_are_numbers),
+          CASE(old_progress_is_deleted_in_pieces),
+          CASE(a_failure_is_returned_by_the_commit),
           CASE(a_live_job_is_read_as_it_was_written),
-          CASE(unreadable_rows_are_said_by_job),
+          CASE(unreadable_rows_are_named_by_job),
           CASE(service_is_read_by_the_name_of_its_type),
           CASE(an_entry_of_the_ledger_is_read_as_it_was_written));

@@ -17,7 +17,7 @@
 
 #define ANSWERS_MAX 8
 
-/* Somebody who answers: one connection after the other, each for as many answers as it
+/* A server for the test: one connection after the other, each for as many answers as it
  * has before it is to hang up. */
 struct server {
     char folder[32], path[64];
@@ -308,7 +308,7 @@ static void refuses_what_is_no_answer(void **state)
     buf_release(&lines);
 }
 
-/* Nobody there; and an answer that comes before the question was out. */
+/* No server; and an answer that comes before the request was sent. */
 static void is_refused(void **state)
 {
     struct server server = {
