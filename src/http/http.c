@@ -66,10 +66,9 @@ struct http_connection {
     bool has_left;     /* its client has hung up      */
     bool cut;          /* we have shut it down        */
     bool target_long;
-    int body_status;   /* status to refuse the body with, or 0 */
-    size_t dropped;    /* bytes of the body that were dropped */
-    struct buf target; /* as sent */
-    struct buf body;
+    int body_status;         /* status to refuse the body with, or 0 */
+    size_t dropped;          /* bytes of the body that were dropped */
+    struct buf target, body; /* as sent */
     struct http_reply reply;
 };
 
@@ -233,6 +232,7 @@ static uint32_t count_connections(const struct http *http, uint32_t uid, bool lo
 /* ---- replies ---- */
 
 static void on_timer(uv_timer_t *timer);
+static void on_sweep(uv_timer_t *timer);
 
 /* Resume a suspended connection; the library does not wake up by itself from that. */
 static void resume_connection(struct http_connection *connection)
@@ -684,8 +684,6 @@ static void accept_connection(struct http *http, int fd, bool local)
         connection->fd >= 0)
         release_connection(connection); /* the library has closed it */
 }
-
-static void on_sweep(uv_timer_t *timer);
 
 /* Out of descriptors: the socket stays readable, so stop polling it for a while. */
 static void pause_accepting(struct http *http)
