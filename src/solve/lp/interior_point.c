@@ -250,8 +250,8 @@ static bool fill_block(struct barrier_path *path, uint32_t j, const double *left
     return invert_block(block, k);
 }
 
-static void multiply(const double *matrix, const double *vector, uint32_t k,
-                     double *ret_product)
+static void multiply_block(const double *matrix, const double *vector, uint32_t k,
+                           double *ret_product)
 {
     for (uint32_t t = 0; t < k; t++) {
         ret_product[t] = 0;
@@ -287,8 +287,8 @@ static double newton_step(struct barrier_path *path, struct newton_part *parts)
         double gang = path->count[j] * problem->gang[j];
         double solved[TYPES_MAX];
         double pulled[TYPES_MAX];
-        multiply(inverse, part->gradient, k, solved);
-        multiply(inverse, part->pull, k, pulled);
+        multiply_block(inverse, part->gradient, k, solved);
+        multiply_block(inverse, part->pull, k, pulled);
         for (uint32_t t = 0; t < k; t++) {
             for (uint32_t u = 0; u < k; u++)
                 a[t][u] += gang * gang * inverse[t * k + u] * curve[u];
@@ -318,7 +318,7 @@ static double newton_step(struct barrier_path *path, struct newton_part *parts)
             right[t] = parts[j].gradient[t] -
                        path->count[j] * problem->gang[j] * b[t] * curve[t] +
                        parts[j].pull[t] * path->level_step;
-        multiply(&path->inverse[(size_t)j * k * k], right, k, step);
+        multiply_block(&path->inverse[(size_t)j * k * k], right, k, step);
         for (uint32_t t = 0; t < k; t++)
             decrement += parts[j].gradient[t] * step[t];
     }

@@ -117,7 +117,7 @@ static void build_programme(struct pairs_solver *p)
         }
 }
 
-static void rebuild(struct pairs_solver *p, const struct pairs_input *in)
+static void rebuild_solver(struct pairs_solver *p, const struct pairs_input *in)
 {
     uint32_t n = in->class_count, k = in->type_count;
     lp_free(p->lp);
@@ -504,7 +504,7 @@ int pairs_begin(struct pairs_solver *p, const struct pairs_input *in,
     p->value = value;
     p->answer = answer;
     if (!is_same_input(p, in))
-        rebuild(p, in);
+        rebuild_solver(p, in);
     memset(p->kept, 0, p->class_count * sizeof *p->kept);
     return 0;
 }
