@@ -1,8 +1,6 @@
 /* event.c - what can happen, by name. */
 #include "model/event.h"
 
-#include <string.h>
-
 #include "model/view.h"
 
 const char *event_name(enum event_kind kind)
@@ -34,26 +32,6 @@ const char *rule_name(enum rule rule)
         [RULE_ROUND] = "round", [RULE_RESIZE] = "resize", [RULE_CANCEL] = "cancel",
     };
     return names[rule];
-}
-
-bool event_find(const char *name, enum event_kind *ret_kind)
-{
-    for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
-        if (strcmp(event_name(kind), name) == 0) {
-            *ret_kind = kind;
-            return true;
-        }
-    return false;
-}
-
-bool rule_find(const char *name, enum rule *ret_rule)
-{
-    for (int rule = 0; rule < RULE_COUNT; rule++)
-        if (strcmp(rule_name(rule), name) == 0) {
-            *ret_rule = rule;
-            return true;
-        }
-    return false;
 }
 
 bool event_makes_waiting(const struct event *event, const struct view *view)

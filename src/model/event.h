@@ -136,10 +136,6 @@ struct event {
 const char *event_name(enum event_kind kind);
 const char *rule_name(enum rule rule);
 
-/* The reverse: false if there is none of that name. */
-bool event_find(const char *name, enum event_kind *ret_kind);
-bool rule_find(const char *name, enum rule *ret_rule);
-
 /*
  * For keeping an order of waiting jobs: from this event on the job waits for seats;
  * from this event on it no longer does.  'view' is as it is after the event.

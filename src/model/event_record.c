@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/json.h"
@@ -222,6 +223,27 @@ static void read_steps(const struct json *line, struct event *event)
     event->loss = read_number(line, "loss", NAN);
 }
 
+/* The reverse of event_name() and rule_name(); false if there is none of that name. */
+static bool find_kind(const char *name, enum event_kind *ret_kind)
+{
+    for (int kind = 0; kind < EVENT_KIND_COUNT; kind++)
+        if (strcmp(event_name(kind), name) == 0) {
+            *ret_kind = kind;
+            return true;
+        }
+    return false;
+}
+
+static bool find_rule(const char *name, enum rule *ret_rule)
+{
+    for (int rule = 0; rule < RULE_COUNT; rule++)
+        if (strcmp(rule_name(rule), name) == 0) {
+            *ret_rule = rule;
+            return true;
+        }
+    return false;
+}
+
 static int read_details(const struct json *line, struct arena *arena,
                         struct event_record *record)
 {
@@ -234,7 +256,7 @@ static int read_details(const struct json *line, struct arena *arena,
     case EVENT_RECALLED:
         record->beneficiary = (uint64_t)json_count_at(line, "for");
         event->beneficiary = JOB_NONE;
-        rule_find(json_text_at(line, "rule"), &event->rule);
+        find_rule(json_text_at(line, "rule"), &event->rule);
         return 0;
     case EVENT_STARTED:
     case EVENT_LOADED:
@@ -270,7 +292,7 @@ static int read_line(const struct json *line, struct arena *arena,
     struct event *event = &record->event;
     int64_t job = json_count_at(line, "job");
     double at_s = read_number(line, "at", NAN);
-    if (!event_find(json_text_at(line, "kind"), &event->kind) || job < 0 ||
+    if (!find_kind(json_text_at(line, "kind"), &event->kind) || job < 0 ||
         !(at_s >= 0 && at_s < AT_MAX_S))
         return -EINVAL;
     record->seq = (uint64_t)json_count_at(line, "seq");
