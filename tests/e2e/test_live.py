@@ -377,7 +377,7 @@ class Config(Live):
 
     def test_what_is_wrong_is_said_with_its_line(self):
         self.refused("policy: fifo\nmax_job: 3\n", r"berthd.yaml:2: max_job: there is no such key")
-        self.refused("\nmax_jobs: many\n", r"berthd.yaml:2: max_jobs: want a whole number")
+        self.refused("\nmax_jobs: many\n", r"berthd.yaml:2: max_jobs is \"many\", want a whole number")
         self.refused("policy: nonsense\n", r"no policy")
         self.refused("prices: {v100: cheap}\n", r"berthd.yaml:1: prices: want a number above 0")
         self.refused("speeds: {h900: 2}\n", r"no accelerator of type h900")
