@@ -20,7 +20,7 @@
 #include "daemon/daemon_internal.h"
 #include "daemon/flows.h"
 #include "daemon/progress.h"
-#include "daemon/routes.h"
+#include "daemon/routes/routes.h"
 #include "daemon/users.h"
 #include "executor/executor.h"
 #include "http/http.h"

@@ -20,7 +20,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "http/flow_stream.h"
-#include "daemon/routes_internal.h"
+#include "daemon/routes/routes_internal.h"
 #include "daemon/scheduler.h"
 #include "flow/sent_bytes.h"
 #include "executor/executor.h"

@@ -28,7 +28,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "http/munge.h"
-#include "daemon/routes_internal.h"
+#include "daemon/routes/routes_internal.h"
 #include "daemon/scheduler.h"
 #include "executor/executor.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "daemon/trends.h"
+#include "daemon/routes/trends.h"
 
 static struct trends trends;
 

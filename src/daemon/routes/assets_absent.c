@@ -1,5 +1,5 @@
 /* assets_absent.c - a build without the dashboard. */
-#include "daemon/assets.h"
+#include "daemon/routes/assets.h"
 
 static const char *none(size_t *ret_count)
 {

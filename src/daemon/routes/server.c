@@ -1,9 +1,9 @@
 /*
- * routes_server.c - nodes, the ledger, the server itself, metrics, and what the dashboard
+ * server.c - nodes, the ledger, the server itself, metrics, and what the dashboard
  * begins with: everything in one reply, with the number of the last event in it, so that the
  * event stream goes on from there.
  */
-#include "daemon/routes_internal.h"
+#include "daemon/routes/routes_internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -17,10 +17,10 @@
 #include "base/json_write.h"
 #include "base/json.h"
 #include "daemon/flows.h"
-#include "daemon/job_query.h"
+#include "daemon/routes/job_query.h"
 #include "metrics/occupancy.h"
-#include "daemon/dashboard.h"
-#include "daemon/trends.h"
+#include "daemon/routes/dashboard.h"
+#include "daemon/routes/trends.h"
 #include "daemon/users.h"
 #include "base/units.h"
 #include "engine/engine.h"

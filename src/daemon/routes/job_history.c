@@ -1,15 +1,15 @@
 /*
- * routes_job_history.c - one job's history, from its events: each attempt, where it ran, how it
+ * job_history.c - one job's history, from its events: each attempt, where it ran, how it
  * ended; how its loss fell and a forecast of it; its rate on each type of GPU.
  */
-#include "daemon/routes_internal.h"
+#include "daemon/routes/routes_internal.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/json_write.h"
-#include "daemon/job_query.h"
+#include "daemon/routes/job_query.h"
 #include "engine/engine.h"
 #include "model/cluster.h"
 #include "predict/curve.h"

@@ -8,7 +8,7 @@
  *
  * No port is open before the first "berth ui", unless berthd was told to listen.
  */
-#include "daemon/routes.h"
+#include "daemon/routes/routes.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,12 +22,12 @@
 #include "base/json.h"
 #include "base/json_write.h"
 #include "base/units.h"
-#include "daemon/assets.h"
+#include "daemon/routes/assets.h"
 #include "daemon/progress.h"
-#include "daemon/job_query.h"
-#include "daemon/routes_internal.h"
+#include "daemon/routes/job_query.h"
+#include "daemon/routes/routes_internal.h"
 #include "daemon/users.h"
-#include "daemon/dashboard.h"
+#include "daemon/routes/dashboard.h"
 #include "engine/engine.h"
 #include "http/stream.h"
 #include "http/tail.h"

@@ -1,5 +1,5 @@
 /* dashboard.c - the last hours for the dashboard. */
-#include "daemon/dashboard.h"
+#include "daemon/routes/dashboard.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "base/memory.h"
 #include "daemon/daemon.h"
-#include "daemon/trends.h"
+#include "daemon/routes/trends.h"
 #include "daemon/why.h"
 #include "engine/engine.h"
 #include "metrics/occupancy.h"

@@ -4,7 +4,7 @@
  * What the store keeps of a job is brought up to date from the engine while it lives.  Queries
  * see what is committed.
  */
-#include "daemon/job_query.h"
+#include "daemon/routes/job_query.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_write.h"
-#include "daemon/routes_internal.h"
+#include "daemon/routes/routes_internal.h"
 #include "daemon/users.h"
 #include "daemon/why.h"
 #include "engine/engine.h"

@@ -1,5 +1,5 @@
 /* trends.c - samples of the cluster over the last hours. */
-#include "daemon/trends.h"
+#include "daemon/routes/trends.h"
 
 #include <assert.h>
 #include <stdio.h>
