@@ -1,7 +1,7 @@
 /*
  * slurm_internal.h - what is kept of every job and node that Slurm reports, for the
- * files of this executor: slurm.c (orders), slurm_drive.c (the next request),
- * slurm_facts.c (observations), slurm_room.c (the owners of GPUs).
+ * files of this executor: slurm.c (orders and observations), slurm_drive.c (the next request),
+ * slurm_newcomers.c (jobs not known yet), slurm_room.c (the owners of GPUs).
  */
 #pragma once
 
@@ -162,40 +162,33 @@ struct slurm {
 /* slurm.c */
 int64_t slurm_now(const struct slurm *slurm);
 void slurm_set_timer(struct slurm *slurm, int64_t at_ns);
-struct event *slurm_emit(struct slurm *slurm, enum event_kind kind);
-void slurm_drive(struct slurm_entry *entry);
 void slurm_poke_soon(struct slurm *slurm);
-void slurm_done(struct slurm_entry *entry, const struct json *done);
 void slurm_set_active(struct slurm_entry *entry, bool active);
-void slurm_unasked(struct slurm_entry *entry);
-
-/* slurm.c: time, and who it is. */
 void slurm_due(struct slurm_entry *entry, int64_t at_ns);
 struct slurm_entry *slurm_at(const struct slurm *slurm, job_id slot);
+struct slurm_entry *slurm_find(const struct slurm *slurm, uint64_t id);
+void slurm_take_over(struct slurm_entry *entry); /* its heir does */
 
 /* It stays held, and says why: its owner can change it or cancel it. */
 void slurm_give_up(struct slurm_entry *entry, const char *why);
-void slurm_free_hold(struct hold *hold);
 
 /* slurm_newcomers.c: a job that is not known yet. */
 void slurm_meet(struct slurm_entry *entry);
 
 /* slurm_drive.c */
+void slurm_drive(struct slurm_entry *entry);
+void slurm_done(struct slurm_entry *entry, const struct json *done);
+void slurm_unasked(struct slurm_entry *entry);
 bool slurm_has_signal(const struct slurm_entry *entry);
-
-/* Its GPUs are free, or those of its next lease. */
-void slurm_leave_seats(struct slurm_entry *entry);
 
 #define AGAIN_NS (NS_PER_S / 4)  /* after a refusal that may pass */
 #define LATER_NS (10 * NS_PER_S) /* after another one */
 
-/* slurm_tell.c: to the engine, of the attempt in its seats. */
+/* To the engine, of the attempt in its seats. */
+struct event *slurm_emit(struct slurm *slurm, enum event_kind kind);
 struct event *slurm_tell(struct slurm_entry *entry, enum event_kind kind);
 double slurm_steps_now(const struct slurm_entry *entry);
-void slurm_tell_started(struct slurm_entry *entry);
 void slurm_tell_loaded(struct slurm_entry *entry);
-void slurm_tell_end(struct slurm_entry *entry, enum event_kind kind, bool kept);
-void slurm_tell_lost(struct slurm_entry *entry, const char *why);
 void slurm_check_lease(struct slurm_entry *entry);
 
 /* To Slurm; the entry waits for the answer.  'more' adds what the verb needs. */
@@ -203,16 +196,6 @@ typedef void slurm_more(struct buf *line, const struct slurm_entry *entry);
 void slurm_ask(struct slurm_entry *entry, const char *verb, slurm_more *more);
 void slurm_ask_as(struct slurm_entry *entry, const char *verb, const char *job,
                   slurm_more *more);
-slurm_more slurm_say_shape, slurm_say_why;
-
-/* slurm_facts.c: a line from berth-slurm. */
-void slurm_hear(void *context, const struct json *word);
-void slurm_deaf(void *context);
-struct slurm_entry *slurm_find(const struct slurm *slurm, uint64_t id);
-struct slurm_entry *slurm_add(struct slurm *slurm, uint64_t id);
-void slurm_forget(struct slurm_entry *entry);
-void slurm_take_over(struct slurm_entry *entry); /* its heir does */
-void slurm_index_nodes(struct slurm *slurm);
 
 /* slurm_room.c: the owners of GPUs. */
 /* 'sure': GPUs held by no job we know count as foreign from this moment on. */

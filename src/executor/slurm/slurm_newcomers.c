@@ -1,15 +1,52 @@
 /* slurm_newcomers.c - jobs that are new to us, from the first sight to the engine's books. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "executor/slurm/slurm_features.h"
 #include "executor/slurm/slurm_internal.h"
 #include "model/cluster.h"
+
+/* What sbatch -C asks of a node: names of features with '&' (or a comma) and '|' between. */
+#define BETWEEN "&,|"
+
+/* Whether it is of that kind; brackets, counts and the like are not. */
+static bool features_can_read(const char *wanted)
+{
+    return *wanted && !strpbrk(wanted, "[]()*!") && !strchr(BETWEEN, *wanted);
+}
+
+static bool is_listed(const char *has, const char *name, size_t length)
+{
+    while (*has) {
+        size_t this = strcspn(has, ",");
+        if (this == length && strncmp(has, name, length) == 0)
+            return true;
+        has += this + (has[this] == ',');
+    }
+    return false;
+}
+
+/* Whether a node with these features, "a,b", will do; read from left to right, as Slurm
+ * reads it. */
+static bool features_match(const char *wanted, const char *has)
+{
+    bool match = true;
+    char before = '&';
+    while (*wanted) {
+        size_t length = strcspn(wanted, BETWEEN);
+        bool listed = is_listed(has, wanted, length);
+        match = before == '|' ? match || listed : match && listed;
+        before = wanted[length];
+        wanted += length + (before != '\0');
+    }
+    return match;
+}
 
 /* "1-3,7,10-20:2": the one at this place; false: there are not so many. */
 static bool task_at(const char *tasks, uint32_t place, uint32_t *ret_task)
