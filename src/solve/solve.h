@@ -239,15 +239,6 @@ int pairs_sum(struct pairs_solver *solver, const struct pairs_input *input,
               const double *value, const double *floor, double tolerance, double *ret_x,
               struct pairs_answer *ret_answer, struct error *err);
 
-/* From how many pairs run at a time to the part of its time that one member of 'first'
- * (place 0) or 'second' (place 1) spends in it. */
-double pairs_member_share(const struct pairs_input *input, uint32_t pair,
-                          uint32_t place, double running);
-
-/* And to the part of the time that two given members run together. */
-double pairs_couple_share(const struct pairs_input *input, uint32_t pair,
-                          double running);
-
 /* --- the analytic centre of all optimal shares ------------------------------------ */
 
 /*

@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "solve/lp/lp.h"
 #include "solve/solve.h"
+#include "support/pair_shares.h"
 
 #ifndef SEEDS
 #define SEEDS 300

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "solve/solve.h"
+#include "support/pair_shares.h"
 
 #define EACH(...) ((double[]){ __VA_ARGS__ })
 #define PAIRS(...) ((struct programme_pair[]){ __VA_ARGS__ })

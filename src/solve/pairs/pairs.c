@@ -20,20 +20,101 @@
  */
 #include "solve/solve.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "solve/pairs/pairs_internal.h"
+#include "solve/lp/lp.h"
 
+#define PAIRS_TYPES_MAX 16
 #define NONE UINT32_MAX
 #define ROUNDS_MAX 400
 #define PAYS 1e-9      /* of what it costs: a column that gains less is left out */
 #define BROKEN 1e-10   /* of a member's time: more than that and its row is enforced */
 #define GAIN_SHARE 0.8 /* of the best of its class: columns that are added first */
+#define NEWTON_MAX 60
+#define FLOOR_SLACK 1e-9    /* floors may be missed by that                          */
+#define KEPT_SLACK 1e-9     /* levels are kept to that, or rounding forbids them     */
+#define KEPT_SLACK_MAX 2e-7 /* or to that, where a solution is not found otherwise   */
+#define PRICED 1e-9         /* of the highest price: less is none                    */
+
+struct pairs_solver {
+    struct arena arena; /* all that follows, for one set of classes and pairs   */
+    uint32_t class_count, type_count, pair_count, line_count;
+    double *gang, *rate, *pair_rate;
+    struct programme_pair *ends;
+    struct lp *lp;
+    uint32_t *column; /* [line][type], or NONE                        */
+    uint32_t mu;      /* its column                                   */
+    double *mu_in;    /* [row]: its coefficients                      */
+    bool *in_force;   /* [class]: the row of its time is in force */
+    bool has_gains;   /* of the last call                             */
+
+    /* the call at hand */
+    const struct pairs_input *in;
+    const double *value;    /* [line][type] of a sum, or NULL                    */
+    double *due;            /* [class]                                           */
+    double *kept;           /* [class]: what it keeps per unit of mu; 0: nothing */
+    double *rates, *times;  /* [class]: what shares give all its members         */
+    double *best;           /* [class]: the most that a new column of it gains   */
+    bool *runs_alone, *can; /* [class]: runs alone; runs alone or beside others */
+    double *pi, *beta;      /* [class]: price of a step, of a member's time      */
+    double kappa[PAIRS_TYPES_MAX]; /* of an accelerator */
+    struct pairs_answer *answer;
+};
+
+static double count_of(const struct pairs_solver *p, uint32_t class)
+{
+    return p->in->count ? p->in->count[class] : 1;
+}
+
+/* The classes of a line; twice the same for a class with itself. */
+static uint32_t members_of(const struct pairs_solver *p, uint32_t line,
+                           uint32_t members[2])
+{
+    if (line < p->class_count) {
+        members[0] = members[1] = line;
+        return 1;
+    }
+    members[0] = p->ends[line - p->class_count].first;
+    members[1] = p->ends[line - p->class_count].second;
+    return 2;
+}
+
+static double rate_of(const struct pairs_solver *p, uint32_t line, uint32_t type,
+                      uint32_t place)
+{
+    if (line < p->class_count)
+        return p->rate[(size_t)line * p->type_count + type];
+    size_t cell = (size_t)(line - p->class_count) * p->type_count + type;
+    return p->pair_rate[cell * 2 + place];
+}
+
+/*
+ * A pair in which one of the two would stand still is not used, nor a member with
+ * itself.
+ */
+static bool can_run(const struct pairs_solver *p, uint32_t line, uint32_t type)
+{
+    uint32_t members[2];
+    uint32_t size = members_of(p, line, members);
+    if (p->in->capacity[type] <= 0)
+        return false;
+    if (size == 2 && members[0] == members[1] && count_of(p, members[0]) < 2)
+        return false;
+    return rate_of(p, line, type, 0) > 0 && rate_of(p, line, type, size - 1) > 0;
+}
+
+static double value_of(const struct pairs_solver *p, uint32_t line, uint32_t type)
+{
+    return p->value ? p->value[(size_t)line * p->type_count + type] : 0;
+}
 
 /* ---- the programme --------------------------------------------------------------- */
 
@@ -148,7 +229,7 @@ static void rebuild_solver(struct pairs_solver *p, const struct pairs_input *in)
 }
 
 /* Every class with a due needs a column by which it can get it; false: one cannot. */
-bool pairs_add_needed_columns(struct pairs_solver *p)
+static bool pairs_add_needed_columns(struct pairs_solver *p)
 {
     bool *runs_alone = p->runs_alone, *can = p->can;
     memset(runs_alone, 0, p->class_count * sizeof *runs_alone);
@@ -212,7 +293,7 @@ static void set_mu(struct pairs_solver *p, uint32_t row, double coefficient)
 }
 
 /* What a class is due: a number, or a multiple of mu. */
-void pairs_set_due(struct pairs_solver *p, uint32_t class)
+static void pairs_set_due(struct pairs_solver *p, uint32_t class)
 {
     lp_set_row(p->lp, row_of_rate(p, class), count_of(p, class) * p->due[class],
                LP_INFINITY);
@@ -227,7 +308,7 @@ static void set_time_row(struct pairs_solver *p, uint32_t class)
 }
 
 /* The programme of this call: counts, capacities, what is due. */
-void pairs_set_programme(struct pairs_solver *p)
+static void pairs_set_programme(struct pairs_solver *p)
 {
     for (uint32_t c = 0; c < p->class_count; c++) {
         pairs_set_due(p, c);
@@ -297,7 +378,7 @@ static void read_columns(const struct pairs_solver *p, double *ret_x)
  * The solution, made feasible: for a level as large as it fits, for a sum cut to size.
  * Rates are those of the shares afterwards.
  */
-void pairs_read_shares(struct pairs_solver *p, double *ret_x)
+static void pairs_read_shares(struct pairs_solver *p, double *ret_x)
 {
     double usage[PAIRS_TYPES_MAX];
     size_t cells = (size_t)p->line_count * p->type_count;
@@ -315,7 +396,7 @@ void pairs_read_shares(struct pairs_solver *p, double *ret_x)
 }
 
 /* From members that run at a time to the part of its time that each spends. */
-void pairs_per_member(const struct pairs_solver *p, double *x)
+static void pairs_per_member(const struct pairs_solver *p, double *x)
 {
     for (uint32_t c = 0; c < p->class_count; c++)
         for (uint32_t t = 0; t < p->type_count; t++)
@@ -324,7 +405,11 @@ void pairs_per_member(const struct pairs_solver *p, double *x)
 
 /* ---- prices and proof ------------------------------------------------------------ */
 
-void pairs_read_prices(struct pairs_solver *p)
+/*
+ * Read the duals as prices; raise those of time until no line earns more than it pays,
+ * so that they prove a bound; the value of all capacities and time at these prices.
+ */
+static void pairs_read_prices(struct pairs_solver *p)
 {
     const double *duals = lp_duals(p->lp);
     for (uint32_t c = 0; c < p->class_count; c++) {
@@ -355,7 +440,7 @@ static struct line_price price_line(const struct pairs_solver *p, uint32_t line,
 }
 
 /* Raise prices of time until no line earns more than it pays: then they prove a bound. */
-void pairs_raise_time_prices(struct pairs_solver *p)
+static void pairs_raise_time_prices(struct pairs_solver *p)
 {
     for (uint32_t line = 0; line < p->line_count; line++) {
         uint32_t members[2];
@@ -372,7 +457,7 @@ void pairs_raise_time_prices(struct pairs_solver *p)
 }
 
 /* The value of all capacities and time at these prices; no shares earn more. */
-double pairs_worth_of_all(const struct pairs_solver *p)
+static double pairs_worth_of_all(const struct pairs_solver *p)
 {
     double sum = 0;
     for (uint32_t t = 0; t < p->type_count; t++)
@@ -451,7 +536,8 @@ static bool add_paying(struct pairs_solver *p)
 }
 
 /* Enforce violated rows and add paying columns until there are none. */
-enum lp_status pairs_generate_columns(struct pairs_solver *p, enum lp_method method)
+static enum lp_status pairs_generate_columns(struct pairs_solver *p,
+                                             enum lp_method method)
 {
     for (uint32_t round = 0; round < ROUNDS_MAX; round++) {
         enum lp_status status = lp_maximise(p->lp, method);
@@ -491,8 +577,13 @@ static int check_input(const struct pairs_input *in, struct error *err)
     return 0;
 }
 
-int pairs_begin(struct pairs_solver *p, const struct pairs_input *in,
-                const double *value, struct pairs_answer *answer, struct error *err)
+/*
+ * Make the programme that of these classes; 'value' is NULL for levels.  -EINVAL for
+ * numbers that make no sense.
+ */
+static int pairs_begin(struct pairs_solver *p, const struct pairs_input *in,
+                       const double *value, struct pairs_answer *answer,
+                       struct error *err)
 {
     int r = check_input(in, err);
     if (r == 0)
@@ -525,22 +616,337 @@ void pairs_solver_free(struct pairs_solver *p)
     free(p);
 }
 
-double pairs_member_share(const struct pairs_input *pairing, uint32_t pair,
-                          uint32_t place, double running)
+/* ---- goals: one level for all, water filling, a sum -------------------------------- */
+
+static double due_at(double need, double ahead, double level)
 {
-    const struct programme_pair *ends = &pairing->pairs[pair];
-    uint32_t class = place == 0 ? ends->first : ends->second;
-    double count = pairing->count ? pairing->count[class] : 1;
-    return running * (ends->first == ends->second ? 2 : 1) / count;
+    return need * level / (1 - ahead * level);
 }
 
-double pairs_couple_share(const struct pairs_input *pairing, uint32_t pair,
-                          double running)
+static double level_at(double need, double ahead, double rate)
 {
-    const struct programme_pair *ends = &pairing->pairs[pair];
-    double first = pairing->count ? pairing->count[ends->first] : 1;
-    double second = pairing->count ? pairing->count[ends->second] : 1;
-    if (ends->first == ends->second)
-        return 2 * running / (first * (first - 1));
-    return running / (first * second);
+    return rate / (need + ahead * rate);
+}
+
+static double ahead_of(const double *ahead, uint32_t class)
+{
+    return ahead ? ahead[class] : 0;
+}
+
+/*
+ * No level is above what the slowest class could have with all the cluster to itself.
+ */
+static double level_cap(const struct pairs_solver *p, const double *need,
+                        const double *ahead)
+{
+    double *top = p->best;
+    memset(top, 0, p->class_count * sizeof *top);
+    for (uint32_t line = 0; line < p->line_count; line++) {
+        uint32_t members[2];
+        uint32_t size = members_of(p, line, members);
+        for (uint32_t t = 0; t < p->type_count; t++)
+            for (uint32_t i = 0; i < size && can_run(p, line, t); i++)
+                top[members[i]] = fmax(top[members[i]], rate_of(p, line, t, i));
+    }
+    double cap = INFINITY;
+    for (uint32_t c = 0; c < p->class_count; c++)
+        if (need[c] > 0)
+            cap = fmin(cap, level_at(need[c], ahead_of(ahead, c), top[c]));
+    return cap;
+}
+
+/* The largest level that the prices allow: sum pi count due(level) = worth of all. */
+static double level_allowed(const struct pairs_solver *p, const double *need,
+                            const double *ahead, double cap)
+{
+    double all = pairs_worth_of_all(p);
+    double level = cap;
+    for (uint32_t i = 0; i < NEWTON_MAX; i++) { /* from above, of a convex function */
+        double asked = -all, slope = 0;
+        for (uint32_t c = 0; c < p->class_count; c++) {
+            double a = ahead_of(ahead, c);
+            double pays = p->pi[c] * count_of(p, c);
+            if (need[c] <= 0 || pays <= 0)
+                continue;
+            asked += pays * due_at(need[c], a, level);
+            slope += pays * need[c] / ((1 - a * level) * (1 - a * level));
+        }
+        if (asked <= 1e-15 * all || slope <= 0)
+            break;
+        level -= asked / slope;
+    }
+    return level;
+}
+
+static double level_reached(const struct pairs_solver *p, const double *need,
+                            const double *ahead)
+{
+    double level = INFINITY;
+    for (uint32_t c = 0; c < p->class_count; c++)
+        if (need[c] > 0)
+            level = fmin(level, level_at(need[c], ahead_of(ahead, c),
+                                         p->rates[c] / count_of(p, c)));
+    return level;
+}
+
+static int report_no_shares(const struct pairs_solver *p, struct error *err)
+{
+    return error_set(err, -EDOM, "no shares were found for %u jobs and %u pairs",
+                     p->class_count, p->pair_count);
+}
+
+static void clear_shares(const struct pairs_solver *p, double *ret_x)
+{
+    memset(ret_x, 0, (size_t)p->line_count * p->type_count * sizeof *ret_x);
+}
+
+/*
+ * Newton: at a level that is too high the prices say how much less is possible, never
+ * too little.  One step where the due is linear in the level.
+ */
+static int find_level(struct pairs_solver *p, const double *need, const double *ahead,
+                      double tolerance, double *ret_x, struct error *err)
+{
+    struct pairs_answer *answer = p->answer;
+    double cap = level_cap(p, need, ahead);
+    double level = cap;
+    answer->bound = cap;
+    for (uint32_t i = 0; i < NEWTON_MAX; i++) {
+        for (uint32_t c = 0; c < p->class_count; c++)
+            p->due[c] = need[c] > 0 ? due_at(need[c], ahead_of(ahead, c), level) : 0;
+        pairs_set_programme(p);
+        if (pairs_generate_columns(p, LP_DUAL) != LP_OPTIMAL)
+            return report_no_shares(p, err);
+        pairs_read_shares(p, ret_x);
+        answer->reached = fmax(answer->reached, level_reached(p, need, ahead));
+        pairs_read_prices(p);
+        pairs_raise_time_prices(p);
+        answer->bound = fmin(answer->bound, level_allowed(p, need, ahead, cap));
+        if (answer->bound - answer->reached <= tolerance * answer->bound)
+            return 0;
+        if (answer->bound >= level * (1 - 1e-15))
+            break;
+        level = answer->bound;
+    }
+    return error_set(err, -EDOM, "the level is between %g and %g, want it to %g",
+                     answer->reached, answer->bound, tolerance);
+}
+
+/* False when no class has a due. */
+static bool set_dues(struct pairs_solver *p, const double *due)
+{
+    bool any = false;
+    for (uint32_t c = 0; c < p->class_count; c++) {
+        p->due[c] = due ? due[c] : 0;
+        any |= p->due[c] > 0;
+    }
+    return any;
+}
+
+int pairs_level(struct pairs_solver *p, const struct pairs_input *pairing,
+                const double *need, const double *ahead, double tolerance,
+                double *ret_x, struct pairs_answer *ret_answer, struct error *err)
+{
+    int r = pairs_begin(p, pairing, NULL, ret_answer, err);
+    if (r < 0)
+        return r;
+    clear_shares(p, ret_x);
+    if (!set_dues(p, need) || !pairs_add_needed_columns(p))
+        return 0;
+    r = find_level(p, need, ahead, tolerance, ret_x, err);
+    pairs_per_member(p, ret_x);
+    return r;
+}
+
+/* ---- levels, one above the other ------------------------------------------------- */
+
+/* What the prices allow the rising classes, when the others keep what they have. */
+static double rise_allowed(const struct pairs_solver *p, const double *need)
+{
+    double left = pairs_worth_of_all(p);
+    double asked = 0;
+    for (uint32_t c = 0; c < p->class_count; c++) {
+        double pays = p->pi[c] * count_of(p, c);
+        if (p->due[c] > 0)
+            asked += pays * need[c];
+        else
+            left -= pays * p->kept[c];
+    }
+    return asked > 0 ? left / asked : INFINITY;
+}
+
+static double rise_reached(const struct pairs_solver *p, const double *need)
+{
+    double level = INFINITY;
+    for (uint32_t c = 0; c < p->class_count; c++)
+        if (p->due[c] > 0)
+            level = fmin(level, p->rates[c] / count_of(p, c) / need[c]);
+    return level;
+}
+
+/*
+ * A class with a price on its rate has the same rate in every solution: it is frozen.
+ * At least one is.  A class that cannot rise but has no price in this solution will
+ * have one in the next, at the same level.  Returns how many still rise.
+ */
+static uint32_t freeze_priced(struct pairs_solver *p, const double *need, double level,
+                              double *ret_level)
+{
+    double most = 0;
+    uint32_t rising = 0;
+    for (uint32_t c = 0; c < p->class_count; c++)
+        if (p->due[c] > 0)
+            most = fmax(most, p->pi[c] * count_of(p, c) * need[c]);
+    for (uint32_t c = 0; c < p->class_count; c++) {
+        if (p->due[c] <= 0)
+            continue;
+        ret_level[c] = level;
+        if (p->pi[c] * count_of(p, c) * need[c] < PRICED * most) {
+            rising++;
+            continue;
+        }
+        p->due[c] = 0;
+        p->kept[c] = level * need[c] * (1 - KEPT_SLACK);
+        pairs_set_due(p, c);
+    }
+    return rising;
+}
+
+/*
+ * The next level, above the frozen ones.  They leave it no room but for rounding; after
+ * many of them that may be too little, and they give way somewhat more.
+ */
+static enum lp_status settle_above(struct pairs_solver *p, const double *need,
+                                   const double *level, enum lp_method method)
+{
+    enum lp_status status = pairs_generate_columns(p, method);
+    for (double slack = 10 * KEPT_SLACK;
+         status != LP_OPTIMAL && slack <= KEPT_SLACK_MAX; slack *= 10) {
+        for (uint32_t c = 0; c < p->class_count; c++)
+            if (p->due[c] <= 0 && level[c] > 0) {
+                p->kept[c] = level[c] * need[c] * (1 - slack);
+                pairs_set_due(p, c);
+            }
+        status = pairs_generate_columns(p, LP_DUAL);
+    }
+    return status;
+}
+
+static int fill_levels(struct pairs_solver *p, const double *need, double tolerance,
+                       double *ret_x, double *ret_level, struct error *err)
+{
+    enum lp_method method = LP_DUAL;
+    double last = 0;
+    uint32_t rising = 1;
+    pairs_set_programme(p);
+    for (uint32_t i = 0; rising > 0; i++) {
+        assert(i <= p->class_count); /* at least one class freezes every time */
+        if (settle_above(p, need, ret_level, method) != LP_OPTIMAL)
+            return report_no_shares(p, err);
+        pairs_read_shares(p, ret_x);
+        pairs_read_prices(p);
+        double level = fmax(rise_reached(p, need), last);
+        double prices = 0;
+        for (uint32_t c = 0; c < p->class_count; c++)
+            prices += p->pi[c];
+        pairs_raise_time_prices(p);
+        double bound = rise_allowed(p, need);
+        if (prices <= 0 || bound - level > tolerance * bound)
+            return error_set(err, -EDOM, "level %u is between %g and %g, want it to %g",
+                             i + 1, level, bound, tolerance);
+        if (i == 0) {
+            p->answer->reached = level;
+            p->answer->bound = fmax(bound, level);
+        }
+        rising = freeze_priced(p, need, level, ret_level);
+        last = level;
+        method = LP_PRIMAL; /* what was found stays possible */
+    }
+    return 0;
+}
+
+int pairs_water_fill(struct pairs_solver *p, const struct pairs_input *pairing,
+                     const double *need, double tolerance, double *ret_x,
+                     double *ret_level, struct pairs_answer *ret_answer,
+                     struct error *err)
+{
+    int r = pairs_begin(p, pairing, NULL, ret_answer, err);
+    if (r < 0)
+        return r;
+    clear_shares(p, ret_x);
+    memset(ret_level, 0, p->class_count * sizeof *ret_level);
+    if (!set_dues(p, need) || !pairs_add_needed_columns(p))
+        return 0;
+    r = fill_levels(p, need, tolerance, ret_x, ret_level, err);
+    pairs_per_member(p, ret_x);
+    return r;
+}
+
+/* ---- sums ------------------------------------------------------------------------ */
+
+/*
+ * Can the floors be kept?  Solved as a level that should reach 1; that also adds the
+ * columns by which they can be.
+ */
+static int try_floors(struct pairs_solver *p, const double *floor, double *x,
+                      struct error *err)
+{
+    const double *value = p->value;
+    if (!pairs_add_needed_columns(p)) {
+        p->answer->feasible = false;
+        return 0;
+    }
+    p->value = NULL;
+    int r = find_level(p, floor, NULL, 1e-9, x, err);
+    p->value = value;
+    double level = p->answer->reached;
+    p->answer->feasible = level >= 1 - FLOOR_SLACK;
+    if (r < 0 && p->answer->feasible)
+        r = 0; /* how far above the floors it gets does not matter */
+    for (uint32_t c = 0; c < p->class_count; c++)
+        p->due[c] = floor[c] * fmin(level, 1);
+    return r;
+}
+
+static int maximise_sum(struct pairs_solver *p, double tolerance, bool has_floors,
+                        double *ret_x, struct error *err)
+{
+    struct pairs_answer *answer = p->answer;
+    pairs_set_programme(p);
+    if (pairs_generate_columns(p, has_floors ? LP_PRIMAL : LP_DUAL) != LP_OPTIMAL)
+        return report_no_shares(p, err);
+    pairs_read_shares(p, ret_x);
+    pairs_read_prices(p);
+    pairs_raise_time_prices(p);
+    double size = 0;
+    answer->reached = 0;
+    for (size_t i = 0; i < (size_t)p->line_count * p->type_count; i++) {
+        answer->reached += p->value[i] * ret_x[i];
+        size += fabs(p->value[i] * ret_x[i]);
+    }
+    answer->bound = pairs_worth_of_all(p);
+    for (uint32_t c = 0; c < p->class_count; c++)
+        answer->bound -= p->pi[c] * count_of(p, c) * p->due[c];
+    if (answer->bound - answer->reached > tolerance * size + 1e-300)
+        return error_set(err, -EDOM, "the sum is between %g and %g, want it to %g",
+                         answer->reached, answer->bound, tolerance);
+    return 0;
+}
+
+int pairs_sum(struct pairs_solver *p, const struct pairs_input *pairing,
+              const double *value, const double *floor, double tolerance, double *ret_x,
+              struct pairs_answer *ret_answer, struct error *err)
+{
+    int r = pairs_begin(p, pairing, value, ret_answer, err);
+    if (r < 0)
+        return r;
+    clear_shares(p, ret_x);
+    bool has_floors = set_dues(p, floor);
+    if (has_floors)
+        r = try_floors(p, floor, ret_x, err);
+    if (r < 0 || !ret_answer->feasible)
+        return r;
+    r = maximise_sum(p, tolerance, has_floors, ret_x, err);
+    pairs_per_member(p, ret_x);
+    return r;
 }
