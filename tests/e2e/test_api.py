@@ -328,7 +328,7 @@ class Api(unittest.TestCase):
                 names += re.findall(r"name: (\w+), in: query", shared)
                 told[method.upper(), path] = set(names)
         rows = []
-        for name in glob.glob(f"{root}/src/daemon/*.c"):
+        for name in glob.glob(f"{root}/src/daemon/**/*.c", recursive=True):
             with open(name, encoding="utf-8") as file:
                 rows += re.findall(r'\{ "([A-Z]+)", "(/[^"]+)",\s+"([^"]*)",', file.read())
         self.assertEqual({(method, path): set(keys.split()) for method, path, keys in rows},

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "daemon/routes/trends.h"
+#include "daemon/routes/dashboard.h"
 
 static struct trends trends;
 

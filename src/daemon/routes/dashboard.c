@@ -1,6 +1,10 @@
-/* dashboard.c - the last hours for the dashboard. */
+/*
+ * dashboard.c - the last hours for the dashboard, and what it begins with: everything in one
+ * reply, with the number of the last event in it, so that the event stream goes on from there.
+ */
 #include "daemon/routes/dashboard.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +12,14 @@
 #include <uv.h>
 
 #include "base/arena.h"
+#include "base/bits.h"
+#include "base/buf.h"
+#include "base/json_write.h"
 #include "base/memory.h"
-#include "daemon/daemon.h"
-#include "daemon/routes/trends.h"
+#include "base/units.h"
+#include "daemon/routes/job_query.h"
+#include "daemon/routes/routes_internal.h"
+#include "daemon/users.h"
 #include "daemon/why.h"
 #include "engine/engine.h"
 #include "metrics/occupancy.h"
@@ -19,6 +28,10 @@
 #include "store/db.h"
 #include "store/store.h"
 
+#define SPANS_MAX 8000
+#define SPANS_S (6 * 3600) /* so far back, unless asked otherwise */
+#define ENDED_MAX 200      /* jobs */
+#define ENTRIES_MAX 1000   /* of the ledger */
 #define SAMPLE_MS 5000
 #define SPANS_KEPT 16384
 #define EVENTS_READ 50000 /* the newest of the log, after a restart */
@@ -29,6 +42,85 @@ struct dashboard {
     struct occupancy occupancy;
     struct trends trends;
 };
+
+/* ---- trends ---- */
+
+/* Drop every second sample of the older three quarters; the newest stay as they are. */
+static void thin_out_samples(struct trends *trends)
+{
+    uint32_t old = trends->count / 4 * 3, kept = 0;
+    for (uint32_t i = 0; i < trends->count; i++)
+        if (i >= old || i % 2 == 0)
+            trends->samples[kept++] = trends->samples[i];
+    trends->count = kept;
+}
+
+struct trends_sample *trends_add(struct trends *trends, int64_t at_ns)
+{
+    if (trends->count == TRENDS_SAMPLES)
+        thin_out_samples(trends);
+    struct trends_sample *sample = &trends->samples[trends->count++];
+    *sample = (struct trends_sample){ .at_ns = at_ns };
+    return sample;
+}
+
+uint32_t trends_find_reason(struct trends *trends, const char *token)
+{
+    for (uint32_t i = 0; i < trends->token_count; i++)
+        if (strcmp(trends->tokens[i], token) == 0)
+            return i;
+    if (trends->token_count == TRENDS_REASONS)
+        return TRENDS_REASONS - 1;
+    trends->tokens[trends->token_count] = token;
+    return trends->token_count++;
+}
+
+uint32_t trends_find_group(struct trends *trends, uint64_t key, bool *ret_new)
+{
+    *ret_new = false;
+    for (uint32_t i = 0; i < trends->group_count; i++)
+        if (trends->groups[i].key == key)
+            return i;
+    if (trends->group_count == TRENDS_GROUPS) {
+        struct trends_group *last = &trends->groups[TRENDS_GROUPS - 1];
+        snprintf(last->name, sizeof last->name, "all others");
+        return TRENDS_GROUPS - 1;
+    }
+    *ret_new = true;
+    trends->groups[trends->group_count] = (struct trends_group){ .key = key };
+    return trends->group_count++;
+}
+
+void trends_fair_shares(const double *wanted, const double *weight, uint32_t count,
+                        double gpus, double *due)
+{
+    bool full[TRENDS_GROUPS] = { false };
+    assert(count <= TRENDS_GROUPS);
+    for (uint32_t i = 0; i < count; i++)
+        due[i] = 0;
+    /* Each round satisfies a group, or divides all that is left. */
+    for (uint32_t round = 0; round < count && gpus > 0; round++) {
+        double weights = 0, given = 0;
+        bool enough = false;
+        for (uint32_t i = 0; i < count; i++)
+            weights += full[i] || !(wanted[i] > 0) ? 0 : weight[i];
+        if (!(weights > 0))
+            return;
+        for (uint32_t i = 0; i < count; i++) {
+            if (full[i] || !(wanted[i] > 0) || wanted[i] > gpus * weight[i] / weights)
+                continue;
+            full[i] = enough = true;
+            due[i] = wanted[i];
+            given += wanted[i];
+        }
+        for (uint32_t i = 0; !enough && i < count; i++)
+            if (!full[i] && wanted[i] > 0)
+                due[i] = gpus * weight[i] / weights;
+        if (!enough)
+            return;
+        gpus -= given;
+    }
+}
 
 /* ---- groups: entities, and the users of jobs without an entity ---- */
 
@@ -155,16 +247,6 @@ void dashboard_event(struct dashboard *dashboard, const struct event_record *rec
         uv_timer_start(&dashboard->timer, on_timer, SAMPLE_MS, 0);
 }
 
-const struct occupancy *dashboard_occupancy(const struct dashboard *dashboard)
-{
-    return &dashboard->occupancy;
-}
-
-const struct trends *dashboard_trends(const struct dashboard *dashboard)
-{
-    return &dashboard->trends;
-}
-
 /* ---- startup and shutdown ---- */
 
 /* Which job held which GPUs before the restart, from the newest events of the log. */
@@ -218,3 +300,177 @@ void dashboard_close(struct dashboard *dashboard)
 {
     uv_close((uv_handle_t *)&dashboard->timer, on_closed);
 }
+
+/* ---- routes ---- */
+
+struct trends_column {
+    struct buf *buf;
+    const struct trends *trends;
+    uint32_t from;
+};
+
+static void write_counts(const struct trends_column *c, const char *key, size_t offset)
+{
+    json_write_open(c->buf, key, '[');
+    for (uint32_t i = c->from; i < c->trends->count; i++) {
+        uint32_t count;
+        memcpy(&count, (const char *)&c->trends->samples[i] + offset, sizeof count);
+        json_write_count(c->buf, NULL, count);
+    }
+    json_write_close(c->buf, ']');
+}
+
+static void write_shares(const struct trends_column *c, const char *key, uint32_t group,
+                         bool due)
+{
+    json_write_open(c->buf, key, '[');
+    for (uint32_t i = c->from; i < c->trends->count; i++) {
+        const struct trends_sample *sample = &c->trends->samples[i];
+        json_write_number(c->buf, NULL, due ? sample->due[group] : sample->got[group]);
+    }
+    json_write_close(c->buf, ']');
+}
+
+static void write_reasons(const struct trends_column *c)
+{
+    json_write_open(c->buf, "reasons", '[');
+    for (uint32_t i = 0; i < c->trends->token_count; i++) {
+        json_write_open(c->buf, NULL, '{');
+        json_write_text(c->buf, "token", c->trends->tokens[i]);
+        write_counts(c, "jobs",
+                     offsetof(struct trends_sample, reasons) + i * sizeof(uint32_t));
+        json_write_close(c->buf, '}');
+    }
+    json_write_close(c->buf, ']');
+}
+
+static void write_groups(const struct trends_column *c)
+{
+    json_write_open(c->buf, "entities", '[');
+    for (uint32_t i = 0; i < c->trends->group_count; i++) {
+        json_write_open(c->buf, NULL, '{');
+        json_write_text(c->buf, "name", c->trends->groups[i].name);
+        write_shares(c, "due", i, true);
+        write_shares(c, "got", i, false);
+        json_write_close(c->buf, '}');
+    }
+    json_write_close(c->buf, ']');
+}
+
+void trends_write(const struct trends *trends, struct buf *buf, int64_t since_ns)
+{
+    struct trends_column c = { .buf = buf, .trends = trends };
+    while (c.from < trends->count && trends->samples[c.from].at_ns <= since_ns)
+        c.from++;
+    json_write_open(buf, "t", '[');
+    for (uint32_t i = c.from; i < trends->count; i++)
+        json_write_time(buf, NULL, trends->samples[i].at_ns);
+    json_write_close(buf, ']');
+    write_counts(&c, "gpus", offsetof(struct trends_sample, gpus));
+    write_counts(&c, "held", offsetof(struct trends_sample, held));
+    write_counts(&c, "foreign", offsetof(struct trends_sample, foreign));
+    write_counts(&c, "running", offsetof(struct trends_sample, running));
+    write_counts(&c, "waiting", offsetof(struct trends_sample, waiting));
+    write_reasons(&c);
+    write_groups(&c);
+}
+
+static void put_caller(struct routes *routes, const struct http_request *request,
+                       struct buf *body)
+{
+    struct caller caller = routes_caller(request);
+    struct daemon_view facts;
+    daemon_view_of(routes->daemon, &facts);
+    struct user user = users_find(facts.users, request->uid);
+    json_write_open(body, "me", '{');
+    if (user.named)
+        json_write_text(body, "user", user.name);
+    json_write_flag(body, "all", caller_may(&caller, UINT32_MAX - 1));
+    json_write_close(body, '}');
+}
+
+static void put_span(struct buf *body, const struct occupancy_span *span)
+{
+    json_write_open(body, NULL, '{');
+    json_write_count(body, "job", (int64_t)span->job);
+    json_write_count(body, "attempt", span->attempt);
+    json_write_text(body, "class", span->class == CLASS_TE ? "te" : "be");
+    json_write_count(body, "node", span->node);
+    json_write_bits(body, "gpus", span->gpus);
+    if (span->start_ns >= 0)
+        json_write_time(body, "start", span->start_ns);
+    if (span->end_ns >= 0)
+        json_write_time(body, "end", span->end_ns);
+    json_write_text_if(body, "how", occupancy_end_name(span->end));
+    json_write_close(body, '}');
+}
+
+/* The newest SPANS_MAX of what is pending or was held after 'since_ns'. */
+static void put_spans(struct routes *routes, struct buf *body, int64_t since_ns)
+{
+    const struct occupancy *occupancy = &routes->dashboard->occupancy;
+    uint32_t first = occupancy_first(occupancy), at = occupancy->count, shown = 0;
+    for (; at > first && shown < SPANS_MAX; at--)
+        shown += occupancy_is_current(occupancy_at(occupancy, at - 1), since_ns);
+    json_write_open(body, "spans", '[');
+    for (; at < occupancy->count; at++)
+        if (occupancy_is_current(occupancy_at(occupancy, at), since_ns))
+            put_span(body, occupancy_at(occupancy, at));
+    json_write_close(body, ']');
+}
+
+static void put_all_jobs(struct routes *routes, const struct http_request *request,
+                         struct buf *body)
+{
+    struct job_filter live = { .since_ns = -1, .until_ns = -1, .limit = 100000 };
+    struct job_filter ended = { .states = JOB_STATES_ENDED,
+                                .ended = true,
+                                .newest_first = true,
+                                .since_ns = -1,
+                                .until_ns = -1,
+                                .limit = ENDED_MAX };
+    job_query_write_list(routes, request, &live, "jobs", body);
+    job_query_write_list(routes, request, &ended, "ended", body);
+}
+
+static void show_snapshot(struct routes *routes, const struct http_request *request,
+                          uint64_t id, struct http_reply *reply)
+{
+    (void)id;
+    struct daemon_view facts;
+    struct buf *body = &reply->body;
+    const struct state *state = routes_need_engine(routes, &facts, reply);
+    int64_t since_ns = facts.now_ns - SPANS_S * NS_PER_S;
+    if (!state || !routes_read_time(request, "since", &since_ns, reply))
+        return;
+    json_write_open(body, NULL, '{');
+    json_write_count(body, "seq", (int64_t)store_last_seq(facts.store));
+    json_write_time(body, "now", facts.now_ns);
+    put_caller(routes, request, body);
+    routes_write_server(routes, "server", body);
+    routes_write_nodes(&facts, "nodes", body);
+    put_all_jobs(routes, request, body);
+    put_spans(routes, body, since_ns);
+    job_query_write_ledger(routes, 0, 0, ENTRIES_MAX, body);
+    json_write_close(body, '}');
+    buf_text(body, "\n");
+}
+
+static void show_trends(struct routes *routes, const struct http_request *request,
+                        uint64_t id, struct http_reply *reply)
+{
+    (void)id;
+    int64_t since_ns = 0;
+    if (!routes_read_time(request, "since", &since_ns, reply))
+        return;
+    json_write_open(&reply->body, NULL, '{');
+    trends_write(&routes->dashboard->trends, &reply->body, since_ns);
+    json_write_close(&reply->body, '}');
+    buf_text(&reply->body, "\n");
+}
+
+const struct route dashboard_routes[] = {
+    { "GET", "/v1/snapshot", "since", show_snapshot },
+    { "GET", "/v1/trends", "since", show_trends },
+    { 0 },
+};

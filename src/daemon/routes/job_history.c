@@ -373,6 +373,19 @@ static void write_history(struct buf *body, const struct job_history *history,
     buf_text(body, "\n");
 }
 
+/* What happened to one job, in order: the text of each event; the newest EVENTS_MAX. */
+static struct db_query *select_events(struct db *db, uint64_t id)
+{
+    struct db_query *query = db_prepare_once(
+        db, "SELECT text FROM (SELECT seq, text FROM event WHERE job = ?1 "
+            "ORDER BY seq DESC LIMIT ?2) ORDER BY seq");
+    if (!query)
+        return NULL;
+    db_int(query, 1, (int64_t)id);
+    db_int(query, 2, EVENTS_MAX);
+    return query;
+}
+
 static void show_job_history(struct routes *routes, const struct http_request *request,
                              uint64_t id, struct http_reply *reply)
 {
@@ -394,7 +407,7 @@ static void show_job_history(struct routes *routes, const struct http_request *r
     history.points = arena_array(request->arena, struct history_point, EVENTS_MAX);
     history.curve = arena_array(request->arena, struct curve, 1);
     curve_init(history.curve, NULL);
-    query = job_query_events_of(store_reader(facts.store), id, EVENTS_MAX);
+    query = select_events(store_reader(facts.store), id);
     while (query && db_next(query, NULL) == 1)
         read_line(&history, request->arena, db_get_text(query, 0));
     db_finish(query);

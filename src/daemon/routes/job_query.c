@@ -225,35 +225,11 @@ static void update_from_engine(struct job_record *record,
     }
 }
 
-uint64_t job_query_task(struct db *db, uint64_t array_id, uint32_t index)
-{
-    struct db_query *query =
-        db_prepare_once(db, "SELECT id FROM job WHERE array_id = ? AND "
-                            "array_index = ? ORDER BY id DESC LIMIT 1");
-    if (!query)
-        return 0;
-    db_int(query, 1, (int64_t)array_id);
-    db_int(query, 2, index);
-    uint64_t id = db_next(query, NULL) == 1 ? (uint64_t)db_get_int(query, 0) : 0;
-    db_finish(query);
-    return id;
-}
-
-uint32_t job_query_owner(struct db *db, uint64_t id)
-{
-    struct db_query *query = db_prepare_once(db, "SELECT uid FROM job WHERE id = ?");
-    if (!query)
-        return 0;
-    db_int(query, 1, (int64_t)id);
-    uint32_t owner = db_next(query, NULL) == 1 ? (uint32_t)db_get_int(query, 0) : 0;
-    db_finish(query);
-    return owner;
-}
-
 /* ---- the ledger ---- */
 
-struct db_query *job_query_ledger(struct db *db, int64_t victim, int64_t since_ns,
-                                  int64_t limit)
+/* Preemptions, newest first; of one victim unless 0. */
+static struct db_query *select_entries(struct db *db, int64_t victim, int64_t since_ns,
+                                       int64_t limit)
 {
     struct db_query *query = db_prepare_once(
         db, victim ? "SELECT at_ns, victim, newcomer, rule, gpus, predicted_cost_ns, "
@@ -271,7 +247,7 @@ struct db_query *job_query_ledger(struct db *db, int64_t victim, int64_t since_n
     return query;
 }
 
-bool job_query_next_entry(struct db_query *query, struct api_entry *entry)
+static bool next_entry(struct db_query *query, struct api_entry *entry)
 {
     if (!query || db_next(query, NULL) != 1)
         return false;
@@ -291,40 +267,33 @@ bool job_query_next_entry(struct db_query *query, struct api_entry *entry)
     return true;
 }
 
-/* ---- events ---- */
-
-struct db_query *job_query_events_of(struct db *db, uint64_t id, int64_t max)
+void job_query_write_ledger(struct routes *routes, int64_t job, int64_t since_ns,
+                            int64_t limit, struct buf *body)
 {
-    struct db_query *query = db_prepare_once(
-        db, "SELECT text FROM (SELECT seq, text FROM event WHERE job = ?1 "
-            "ORDER BY seq DESC LIMIT ?2) ORDER BY seq");
-    if (!query)
-        return NULL;
-    db_int(query, 1, (int64_t)id);
-    db_int(query, 2, max);
-    return query;
+    struct daemon_view facts;
+    daemon_view_of(routes->daemon, &facts);
+    struct db_query *query =
+        select_entries(store_reader(facts.store), job, since_ns, limit);
+    struct api_entry entry;
+    json_write_open(body, "entries", '[');
+    while (next_entry(query, &entry))
+        api_write_entry(body, &entry);
+    db_finish(query);
+    json_write_close(body, ']');
 }
 
-int job_query_events(struct db *db, uint64_t seq, uint32_t max, stream_put *put,
-                     void *sink)
+static void show_ledger(struct routes *routes, const struct http_request *request,
+                        uint64_t id, struct http_reply *reply)
 {
-    struct db_query *query = db_prepare_once(
-        db, "SELECT seq, text, job, (SELECT uid FROM job WHERE job.id = event.job) "
-            "FROM event WHERE seq > ? ORDER BY seq LIMIT ?");
-    if (!query)
-        return -EIO;
-    db_int(query, 1, (int64_t)seq);
-    db_int(query, 2, max);
-    int count = 0, r;
-    while ((r = db_next(query, NULL)) == 1) {
-        const char *text = db_get_text(query, 1);
-        uint32_t owner =
-            db_is_null(query, 2) ? STREAM_EVERYONE : (uint32_t)int_or(query, 3, 0);
-        put(sink, (uint64_t)db_get_int(query, 0), owner, text, strlen(text));
-        count++;
-    }
-    db_finish(query);
-    return r < 0 ? r : count;
+    (void)id;
+    int64_t job = 0, limit = 1000, since_ns = 0;
+    if (!routes_read_count(request, "job", 1, INT64_MAX, &job, reply) ||
+        !routes_read_count(request, "limit", 1, 100000, &limit, reply) ||
+        !routes_read_time(request, "since", &since_ns, reply))
+        return;
+    json_write_open(&reply->body, NULL, '{');
+    job_query_write_ledger(routes, job, since_ns, limit, &reply->body);
+    buf_text(&reply->body, "}\n");
 }
 
 /* ---- showing ---- */
@@ -540,10 +509,10 @@ static void put_request(struct buf *body, const struct job_record *record)
 
 static void put_preemptions(struct buf *body, struct db *db, uint64_t id)
 {
-    struct db_query *query = job_query_ledger(db, (int64_t)id, 0, 1000);
+    struct db_query *query = select_entries(db, (int64_t)id, 0, 1000);
     struct api_entry entry;
     bool any = false;
-    while (job_query_next_entry(query, &entry)) {
+    while (next_entry(query, &entry)) {
         if (!any)
             json_write_open(body, "preempted_by", '[');
         any = true;
@@ -766,5 +735,6 @@ const struct route query_routes[] = {
     { "GET", "/v1/jobs/{id}", "", show_job },
     { "GET", "/v1/jobs/{id}/why", "", explain_job },
     { "GET", "/v1/jobs/{id}/log", "stream offset follow", read_log },
+    { "GET", "/v1/ledger", "job since limit", show_ledger },
     { 0 },
 };

@@ -1,5 +1,5 @@
 /*
- * job_query.h - jobs, their ledger entries and events, as the store keeps them, for users.
+ * job_query.h - jobs and their ledger entries, as the store keeps them, for users.
  *
  * A query that cannot be made or read on gives no rows: a list has what there is, and the
  * daemon goes on.
@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "api/api_json.h"
-#include "http/stream.h"
 
 struct buf;
 struct caller;
@@ -45,28 +44,14 @@ struct job_record {
 struct db_query *job_query_one(struct db *db, uint64_t id);
 bool job_query_next(struct db_query *query, struct job_record *record);
 
-/* The newest job that is this task of an array; 0: there is none. */
-uint64_t job_query_task(struct db *db, uint64_t array_id, uint32_t index);
-
-/* The owner of a job; 0, root, if it is not known. */
-uint32_t job_query_owner(struct db *db, uint64_t id);
-
-/* Preemptions, newest first; of one victim unless 0. */
-struct db_query *job_query_ledger(struct db *db, int64_t victim, int64_t since_ns,
-                                  int64_t limit);
-bool job_query_next_entry(struct db_query *query, struct api_entry *entry);
-
-/* What happened to one job, in order: the text of each event; the newest 'max'. */
-struct db_query *job_query_events_of(struct db *db, uint64_t id, int64_t max);
-
-/* For stream_setup.older. */
-int job_query_events(struct db *db, uint64_t seq, uint32_t max, stream_put *put,
-                     void *sink);
-
 /* Jobs that the filter lets through, as the caller may see them: an array. */
 void job_query_write_list(struct routes *routes, const struct http_request *request,
                           const struct job_filter *filter, const char *key,
                           struct buf *body);
+
+/* Entries of the ledger, newest first: an array "entries"; of all victims for job 0. */
+void job_query_write_ledger(struct routes *routes, int64_t job, int64_t since_ns,
+                            int64_t limit, struct buf *body);
 
 /* One job, as the caller may see it: an object, or a refusal. */
 void job_query_write(struct routes *routes, const struct caller *caller, uint64_t id,

@@ -24,7 +24,6 @@
 #include "base/units.h"
 #include "daemon/routes/assets.h"
 #include "daemon/progress.h"
-#include "daemon/routes/job_query.h"
 #include "daemon/routes/routes_internal.h"
 #include "daemon/users.h"
 #include "daemon/routes/dashboard.h"
@@ -32,6 +31,7 @@
 #include "http/stream.h"
 #include "http/tail.h"
 #include "http/target.h"
+#include "store/db.h"
 #include "store/store.h"
 
 #define UNCOMMITTED_MAX \
@@ -54,13 +54,12 @@ static const char page_policy[] =
     "require-trusted-types-for 'script'";
 
 static const struct asset {
-    const char *path, *type;
-    const char *(*get)(size_t *ret_count);
+    const char *path, *file, *type;
 } assets[] = {
-    { "/", "text/html; charset=utf-8", asset_html },
-    { "/app.js", "text/javascript; charset=utf-8", asset_script },
-    { "/app.css", "text/css; charset=utf-8", asset_style },
-    { "/icon.svg", "image/svg+xml", asset_icon },
+    { "/", "app.html", "text/html; charset=utf-8" },
+    { "/app.js", "app.js", "text/javascript; charset=utf-8" },
+    { "/app.css", "app.css", "text/css; charset=utf-8" },
+    { "/icon.svg", "icon.svg", "image/svg+xml" },
 };
 
 static const struct asset *find_asset(const char *path)
@@ -77,7 +76,7 @@ static bool show_page(const struct http_request *request, struct http_reply *rep
     if (!asset || strcmp(request->method, "GET") != 0)
         return false;
     size_t count;
-    const char *bytes = asset->get(&count);
+    const char *bytes = assets_find(asset->file, &count);
     if (!bytes) {
         http_reply_error(reply, 404, NULL,
                          "this berthd was built without its page; 'berth top' shows "
@@ -163,7 +162,7 @@ static void open_page(struct routes *routes, const struct http_request *request,
     char pass[TOKEN_CHARS + 1];
     size_t count;
     daemon_view_of(routes->daemon, &facts);
-    if (!asset_html(&count)) {
+    if (!assets_find("app.html", &count)) {
         http_reply_error(reply, 404, NULL,
                          "this berthd was built without its page: it needs Node; "
                          "'npm ci' in web/, then 'make' again");
@@ -235,13 +234,28 @@ static const struct route own_routes[] = {
 };
 
 static const struct route *const tables[] = {
-    submission_routes,  query_routes, server_routes,   own_routes,
-    job_history_routes, flow_routes,  progress_routes,
+    submission_routes,  query_routes,     server_routes, own_routes,
+    job_history_routes, dashboard_routes, flow_routes,   progress_routes,
 };
 
 #define TABLES (sizeof tables / sizeof tables[0])
 
 enum match { MATCH_NOT, MATCH_BAD_ID, MATCH_YES };
+
+/* The newest job that is this task of an array; 0: there is none. */
+static uint64_t find_task(struct db *db, uint64_t array_id, uint32_t index)
+{
+    struct db_query *query =
+        db_prepare_once(db, "SELECT id FROM job WHERE array_id = ? AND "
+                            "array_index = ? ORDER BY id DESC LIMIT 1");
+    if (!query)
+        return 0;
+    db_int(query, 1, (int64_t)array_id);
+    db_int(query, 2, index);
+    uint64_t id = db_next(query, NULL) == 1 ? (uint64_t)db_get_int(query, 0) : 0;
+    db_finish(query);
+    return id;
+}
 
 /* "12", or "12_3"; 0: there is no such task. */
 static bool read_id(const struct routes *routes, const char *text, size_t count,
@@ -255,7 +269,7 @@ static bool read_id(const struct routes *routes, const char *text, size_t count,
         return false;
     struct daemon_view facts;
     daemon_view_of(routes->daemon, &facts);
-    *ret_id = job_query_task(store_reader(facts.store), array_id, index);
+    *ret_id = find_task(store_reader(facts.store), array_id, index);
     return true;
 }
 
@@ -389,6 +403,18 @@ void routes_fail(struct http_reply *reply, int code, const struct error *err)
         http_reply_header(reply, "Retry-After", "1");
 }
 
+const struct state *routes_need_engine(struct routes *routes, struct daemon_view *facts,
+                                       struct http_reply *reply)
+{
+    daemon_view_of(routes->daemon, facts);
+    if (facts->engine)
+        return &facts->engine->state;
+    struct error err;
+    int r = error_set(&err, -EAGAIN, "the store cannot be written just now");
+    routes_fail(reply, r, &err);
+    return NULL;
+}
+
 static bool refuse_key(const char *key, const char *want, struct http_reply *reply)
 {
     struct error err;
@@ -445,6 +471,18 @@ bool routes_read_time(const struct http_request *request, const char *key,
 
 /* ---- events on their way to clients ---- */
 
+/* The owner of a job in the store; 0, root, if it is not known. */
+static uint32_t read_owner(struct db *db, uint64_t id)
+{
+    struct db_query *query = db_prepare_once(db, "SELECT uid FROM job WHERE id = ?");
+    if (!query)
+        return 0;
+    db_int(query, 1, (int64_t)id);
+    uint32_t owner = db_next(query, NULL) == 1 ? (uint32_t)db_get_int(query, 0) : 0;
+    db_finish(query);
+    return owner;
+}
+
 /* The owner of a job; root if it is not known any more. */
 static uint32_t owner_of(struct routes *routes, uint64_t id)
 {
@@ -460,7 +498,7 @@ static uint32_t owner_of(struct routes *routes, uint64_t id)
     }
     struct daemon_view facts;
     daemon_view_of(routes->daemon, &facts);
-    return job_query_owner(store_reader(facts.store), id);
+    return read_owner(store_reader(facts.store), id);
 }
 
 /* A copy of the seats an event brings: the event's own are gone after the call. */
@@ -526,13 +564,32 @@ void routes_flush(struct routes *routes, bool durable)
         http_flush(routes->http, durable);
 }
 
+/* For stream_setup.older. */
 static int read_older(void *context, uint64_t seq, uint32_t max, stream_put *put,
                       void *sink)
 {
     struct routes *routes = context;
     struct daemon_view facts;
     daemon_view_of(routes->daemon, &facts);
-    return job_query_events(store_reader(facts.store), seq, max, put, sink);
+    struct db_query *query = db_prepare_once(
+        store_reader(facts.store),
+        "SELECT seq, text, job, (SELECT uid FROM job WHERE job.id = event.job) "
+        "FROM event WHERE seq > ? ORDER BY seq LIMIT ?");
+    if (!query)
+        return -EIO;
+    db_int(query, 1, (int64_t)seq);
+    db_int(query, 2, max);
+    int count = 0, r;
+    while ((r = db_next(query, NULL)) == 1) {
+        const char *text = db_get_text(query, 1);
+        uint32_t owner = db_is_null(query, 2)   ? STREAM_EVERYONE
+                         : db_is_null(query, 3) ? 0
+                                                : (uint32_t)db_get_int(query, 3);
+        put(sink, (uint64_t)db_get_int(query, 0), owner, text, strlen(text));
+        count++;
+    }
+    db_finish(query);
+    return r < 0 ? r : count;
 }
 
 static bool may_see(void *context, uint32_t uid, uint32_t owner)

@@ -57,7 +57,7 @@ struct route {
 
 /* The routes of each file, up to a row without a path. */
 extern const struct route submission_routes[], query_routes[], server_routes[],
-    job_history_routes[], flow_routes[], progress_routes[];
+    job_history_routes[], dashboard_routes[], flow_routes[], progress_routes[];
 
 static inline struct caller routes_caller(const struct http_request *request)
 {
@@ -83,11 +83,7 @@ bool routes_read_time(const struct http_request *request, const char *key,
 const struct state *routes_need_engine(struct routes *routes, struct daemon_view *facts,
                                        struct http_reply *reply);
 
-/* The nodes, and the server itself, as members of an object. */
+/* The nodes, and the server itself, as members of an object (server.c). */
 void routes_write_nodes(const struct daemon_view *facts, const char *key,
                         struct buf *body);
 void routes_write_server(struct routes *routes, const char *key, struct buf *body);
-
-/* Entries of the ledger, newest first: an array "entries"; of all victims for job 0. */
-void routes_write_ledger(struct routes *routes, int64_t job, int64_t since_ns,
-                         int64_t limit, struct buf *body);

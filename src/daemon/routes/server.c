@@ -1,12 +1,7 @@
-/*
- * server.c - nodes, the ledger, the server itself, metrics, and what the dashboard
- * begins with: everything in one reply, with the number of the last event in it, so that the
- * event stream goes on from there.
- */
+/* server.c - nodes, the server itself, and metrics. */
 #include "daemon/routes/routes_internal.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,37 +12,13 @@
 #include "base/json_write.h"
 #include "base/json.h"
 #include "daemon/flows.h"
-#include "daemon/routes/job_query.h"
-#include "metrics/occupancy.h"
-#include "daemon/routes/dashboard.h"
-#include "daemon/routes/trends.h"
-#include "daemon/users.h"
-#include "base/units.h"
 #include "engine/engine.h"
 #include "executor/executor.h"
 #include "host/machine.h"
 #include "metrics/prometheus.h"
 #include "model/cluster.h"
-#include "store/db.h"
 #include "store/store.h"
 #include "version.h"
-
-#define SPANS_MAX 8000
-#define SPANS_S (6 * 3600) /* so far back, unless asked otherwise */
-#define ENDED_MAX 200      /* jobs */
-#define ENTRIES_MAX 1000   /* of the ledger */
-
-const struct state *routes_need_engine(struct routes *routes, struct daemon_view *facts,
-                                       struct http_reply *reply)
-{
-    daemon_view_of(routes->daemon, facts);
-    if (facts->engine)
-        return &facts->engine->state;
-    struct error err;
-    int r = error_set(&err, -EAGAIN, "the store cannot be written just now");
-    routes_fail(reply, r, &err);
-    return NULL;
-}
 
 static void close_object(struct http_reply *reply)
 {
@@ -88,37 +59,6 @@ static void show_nodes(struct routes *routes, const struct http_request *request
         return;
     json_write_open(&reply->body, NULL, '{');
     routes_write_nodes(&facts, "nodes", &reply->body);
-    close_object(reply);
-}
-
-/* ---- the ledger ---- */
-
-void routes_write_ledger(struct routes *routes, int64_t job, int64_t since_ns,
-                         int64_t limit, struct buf *body)
-{
-    struct daemon_view facts;
-    daemon_view_of(routes->daemon, &facts);
-    struct db_query *query =
-        job_query_ledger(store_reader(facts.store), job, since_ns, limit);
-    struct api_entry entry;
-    json_write_open(body, "entries", '[');
-    while (job_query_next_entry(query, &entry))
-        api_write_entry(body, &entry);
-    db_finish(query);
-    json_write_close(body, ']');
-}
-
-static void show_ledger(struct routes *routes, const struct http_request *request,
-                        uint64_t id, struct http_reply *reply)
-{
-    (void)id;
-    int64_t job = 0, limit = 1000, since_ns = 0;
-    if (!routes_read_count(request, "job", 1, INT64_MAX, &job, reply) ||
-        !routes_read_count(request, "limit", 1, 100000, &limit, reply) ||
-        !routes_read_time(request, "since", &since_ns, reply))
-        return;
-    json_write_open(&reply->body, NULL, '{');
-    routes_write_ledger(routes, job, since_ns, limit, &reply->body);
     close_object(reply);
 }
 
@@ -416,110 +356,11 @@ static void show_metrics(struct routes *routes, const struct http_request *reque
     reply->type = open ? PROMETHEUS_OPEN_TYPE : PROMETHEUS_TYPE;
 }
 
-/* ---- the dashboard ---- */
-
-static void put_caller(struct routes *routes, const struct http_request *request,
-                       struct buf *body)
-{
-    struct caller caller = routes_caller(request);
-    struct daemon_view facts;
-    daemon_view_of(routes->daemon, &facts);
-    struct user user = users_find(facts.users, request->uid);
-    json_write_open(body, "me", '{');
-    if (user.named)
-        json_write_text(body, "user", user.name);
-    json_write_flag(body, "all", caller_may(&caller, UINT32_MAX - 1));
-    json_write_close(body, '}');
-}
-
-static void put_span(struct buf *body, const struct occupancy_span *span)
-{
-    json_write_open(body, NULL, '{');
-    json_write_count(body, "job", (int64_t)span->job);
-    json_write_count(body, "attempt", span->attempt);
-    json_write_text(body, "class", span->class == CLASS_TE ? "te" : "be");
-    json_write_count(body, "node", span->node);
-    json_write_bits(body, "gpus", span->gpus);
-    if (span->start_ns >= 0)
-        json_write_time(body, "start", span->start_ns);
-    if (span->end_ns >= 0)
-        json_write_time(body, "end", span->end_ns);
-    json_write_text_if(body, "how", occupancy_end_name(span->end));
-    json_write_close(body, '}');
-}
-
-/* The newest SPANS_MAX of what is pending or was held after 'since_ns'. */
-static void put_spans(struct routes *routes, struct buf *body, int64_t since_ns)
-{
-    const struct occupancy *occupancy = dashboard_occupancy(routes->dashboard);
-    uint32_t first = occupancy_first(occupancy), at = occupancy->count, shown = 0;
-    for (; at > first && shown < SPANS_MAX; at--)
-        shown += occupancy_is_current(occupancy_at(occupancy, at - 1), since_ns);
-    json_write_open(body, "spans", '[');
-    for (; at < occupancy->count; at++)
-        if (occupancy_is_current(occupancy_at(occupancy, at), since_ns))
-            put_span(body, occupancy_at(occupancy, at));
-    json_write_close(body, ']');
-}
-
-static void put_all_jobs(struct routes *routes, const struct http_request *request,
-                         struct buf *body)
-{
-    struct job_filter live = { .since_ns = -1, .until_ns = -1, .limit = 100000 };
-    struct job_filter ended = { .states = JOB_STATES_ENDED,
-                                .ended = true,
-                                .newest_first = true,
-                                .since_ns = -1,
-                                .until_ns = -1,
-                                .limit = ENDED_MAX };
-    job_query_write_list(routes, request, &live, "jobs", body);
-    job_query_write_list(routes, request, &ended, "ended", body);
-}
-
-static void show_snapshot(struct routes *routes, const struct http_request *request,
-                          uint64_t id, struct http_reply *reply)
-{
-    (void)id;
-    struct daemon_view facts;
-    struct buf *body = &reply->body;
-    const struct state *state = routes_need_engine(routes, &facts, reply);
-    int64_t since_ns = facts.now_ns - SPANS_S * NS_PER_S;
-    if (!state || !routes_read_time(request, "since", &since_ns, reply))
-        return;
-    json_write_open(body, NULL, '{');
-    json_write_count(body, "seq", (int64_t)store_last_seq(facts.store));
-    json_write_time(body, "now", facts.now_ns);
-    put_caller(routes, request, body);
-    routes_write_server(routes, "server", body);
-    routes_write_nodes(&facts, "nodes", body);
-    put_all_jobs(routes, request, body);
-    put_spans(routes, body, since_ns);
-    routes_write_ledger(routes, 0, 0, ENTRIES_MAX, body);
-    json_write_close(body, '}');
-    buf_text(body, "\n");
-}
-
-static void show_trends(struct routes *routes, const struct http_request *request,
-                        uint64_t id, struct http_reply *reply)
-{
-    (void)id;
-    int64_t since_ns = 0;
-    if (!routes_read_time(request, "since", &since_ns, reply))
-        return;
-    json_write_open(&reply->body, NULL, '{');
-    trends_write(dashboard_trends(routes->dashboard), &reply->body, since_ns);
-    json_write_close(&reply->body, '}');
-    buf_text(&reply->body, "\n");
-}
-
 const struct route server_routes[] = {
     { "GET", "/v1/nodes", "", show_nodes },
-    { "GET", "/v1/ledger", "job since limit", show_ledger },
     { "GET", "/v1/server", "", show_server },
     { "PATCH", "/v1/server", "", change_server },
     { "DELETE", "/v1/server", "kill", stop_server },
     { "GET", "/metrics", "", show_metrics },
-    { "GET", "/v1/snapshot", "since", show_snapshot },
-    { "GET", "/v1/trends", "since", show_trends },
     { 0 },
 };
