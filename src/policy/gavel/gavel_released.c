@@ -27,6 +27,7 @@
  * than rounding (on a cluster that takes time to start a job), the engine's is right.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -38,6 +39,340 @@
 #define FAILURES_MAX 5
 #define CLOCK_SLACK_S 1e-6
 #define SEED_SHUFFLE 5 /* the stream is the run's seed and so much */
+
+/* --- shares, from a policy or a record ----------------------------------------------------------------------------- */
+
+/* An account of this row is no longer as it is after settling. */
+static void released_stir(struct gavel_released *r, uint32_t row)
+{
+    if (!r->is_stirred[row])
+        r->stirred[r->stirred_count++] = row;
+    r->is_stirred[row] = true;
+}
+
+/*
+ * What was due and not had is kept; every job starts again with half a round.  For a
+ * job that is due nothing and had nothing since the last time, nothing changes.
+ */
+static void settle_accounts(struct gavel_common *common)
+{
+    struct gavel_released *r = common->released;
+    double half_s = r->round_s / 2;
+    double elapsed_s = r->now_s - r->reset_s;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < r->stirred_count; i++) {
+        uint32_t row = r->stirred[i];
+        struct account *accounts = &r->accounts[(size_t)row * common->type_count];
+        bool any = false;
+        for (uint32_t c = 0; c < common->type_count; c++) {
+            struct account *account = &accounts[c];
+            double due_s = account->x * elapsed_s;
+            account->deficit_s += due_s - (account->time_s - half_s);
+            account->time_s = half_s;
+            any = any || account->x != 0;
+        }
+        r->is_stirred[row] = any;
+        if (any)
+            r->stirred[kept++] = row;
+    }
+    r->stirred_count = kept;
+    for (uint32_t c = 0; c < common->type_count; c++)
+        r->worker_time_s[c] = half_s * (double)(r->unit_count + r->hidden);
+    r->reset_s = r->now_s;
+}
+
+/* Note who is due something, unit by unit in their order. */
+static void note_due(struct gavel_common *common, uint32_t at)
+{
+    struct gavel_released *r = common->released;
+    struct released_unit *unit = &r->units[at];
+    const struct account *accounts = released_accounts(common, unit);
+    bool any = false;
+    unit->due = false;
+    for (uint32_t c = 0; c < common->type_count; c++) {
+        any = any || accounts[c].x != 0;
+        unit->due = unit->due || accounts[c].x > 0;
+    }
+    if (any)
+        released_stir(r, unit->row);
+    if (unit->due)
+        r->due[r->due_count++] = at;
+}
+
+static void list_pairs(struct gavel_common *common, struct gavel_call *call)
+{
+    struct gavel_released *r = common->released;
+    for (uint32_t i = 0; i < common->job_count; i++)
+        r->place[common->jobs[i]] = i;
+    for (uint32_t i = 0; i < r->unit_count; i++) {
+        const struct released_unit *unit = &r->units[i];
+        const struct account *accounts = released_accounts(common, unit);
+        double rates[TYPES_MAX][2];
+        if (!unit_is_pair(unit))
+            continue;
+        for (uint32_t c = 0; c < common->type_count; c++)
+            memcpy(rates[c], accounts[c].rate, sizeof rates[c]);
+        gavel_add_pair(call, r->place[unit->jobs[0]], r->place[unit->jobs[1]], rates);
+    }
+}
+
+/* Units stand in order of arrival, and so do the rows of jobs and of pairs. */
+static void take_shares(struct gavel_common *common, const struct gavel_call *call)
+{
+    struct gavel_released *r = common->released;
+    uint32_t k = common->type_count;
+    uint32_t jobs = 0;
+    uint32_t pairs = common->job_count;
+    r->due_count = 0;
+    for (uint32_t i = 0; i < r->unit_count; i++) {
+        struct released_unit *unit = &r->units[i];
+        uint32_t row = unit_is_pair(unit) ? pairs++ : jobs++;
+        struct account *accounts = released_accounts(common, unit);
+        unit->known = row < common->job_count + call->pair_count;
+        for (uint32_t c = 0; c < k; c++)
+            accounts[c].x = unit->known ? call->x[(size_t)row * k + c] : 0;
+        note_due(common, i);
+    }
+}
+
+static const struct gavel_share *find_share(const struct gavel_record *record,
+                                            uint64_t first, uint64_t second)
+{
+    for (uint32_t i = 0; i < record->share_count; i++)
+        if (record->shares[i].first == first && record->shares[i].second == second)
+            return &record->shares[i];
+    return NULL;
+}
+
+/* Two jobs that the record does not name as a pair may share if it names both. */
+static int take_recorded(struct gavel_common *common, struct error *err)
+{
+    struct gavel_released *r = common->released;
+    const struct gavel_recorded *recorded = &r->recorded;
+    if (r->record_next == recorded->count)
+        return error_set(err, -EINVAL,
+                         "%.100s: no more shares, but round %" PRIu64 " needs some",
+                         recorded->path, r->round);
+    const struct gavel_record *record = &recorded->records[r->record_next++];
+    if (record->round != r->round ||
+        fabs(record->at_s - r->now_s) > 1e-6 * fmax(1, r->now_s))
+        return error_set(err, -EINVAL,
+                         "%.100s:%" PRIu64 ": shares of round %" PRIu64
+                         " at %.3f s, but this is round %" PRIu64 " at %.3f s",
+                         recorded->path, record->line, record->round, record->at_s,
+                         r->round, r->now_s);
+    r->due_count = 0;
+    for (uint32_t i = 0; i < r->unit_count; i++) {
+        struct released_unit *unit = &r->units[i];
+        struct account *accounts = released_accounts(common, unit);
+        uint64_t numbers[2] = { RECORDED_ALONE, RECORDED_ALONE };
+        for (uint32_t side = 0; side < 1u + unit_is_pair(unit); side++)
+            numbers[side] = common->entries[unit->jobs[side]].number;
+        const struct gavel_share *share = find_share(record, numbers[0], numbers[1]);
+        unit->known = share || (unit_is_pair(unit) &&
+                                find_share(record, numbers[0], RECORDED_ALONE) &&
+                                find_share(record, numbers[1], RECORDED_ALONE));
+        for (uint32_t c = 0; c < common->type_count; c++)
+            accounts[c].x = share ? share->x[c] : 0;
+        note_due(common, i);
+    }
+    return 0;
+}
+
+/* Close the accounts, and ask the policy or the record for new shares. */
+static int released_make_shares(struct gavel_common *common, const struct view *view,
+                                struct arena *scratch, struct error *err)
+{
+    struct gavel_released *r = common->released;
+    struct gavel_call call;
+    settle_accounts(common);
+    r->need = r->force = false;
+    if (r->recorded.path) {
+        int broken = take_recorded(common, &r->broken);
+        return broken < 0 ? error_set(err, broken, "%s", r->broken.text) : 0;
+    }
+    struct gavel_times times = { .now_s = r->now_s, .left = r->left };
+    for (uint32_t i = 0; i < common->job_count; i++)
+        r->left[common->jobs[i]] = r->pages[common->jobs[i]].left;
+    gavel_prepare(common, view, &times, scratch, &call);
+    list_pairs(common, &call);
+    int result = common->gavel->rule->shares(common->self, &call, err);
+    if (result == 0)
+        take_shares(common, &call);
+    return result;
+}
+
+/* --- units --------------------------------------------------------------------------- */
+/*
+ * Units are jobs and pairs of jobs of equal gangs, in order of arrival: a job, then the
+ * pairs it makes with those before it.  Pairs that can run nowhere count in the sums of
+ * time and are not kept.  What happens in the middle of a round is noted here and means
+ * something when it is over.
+ */
+
+static uint32_t row_new(struct gavel_released *r)
+{
+    return r->row_free_count > 0 ? r->rows_free[--r->row_free_count] : r->row_used++;
+}
+
+/* A pair begins without the half round that a job begins with. */
+static void add_unit(struct gavel_common *common, job_id first, job_id second,
+                     double rates[][2])
+{
+    struct gavel_released *r = common->released;
+    struct released_unit *unit = &r->units[r->unit_count++];
+    *unit = (struct released_unit){ .jobs = { first, second }, .row = row_new(r) };
+    struct account *accounts = released_accounts(common, unit);
+    for (uint32_t c = 0; c < common->type_count; c++)
+        accounts[c] =
+            (struct account){ .time_s = unit_is_pair(unit) ? 0 : r->round_s / 2,
+                              .rate = { rates[c][0], rates[c][1] } };
+    released_stir(r, unit->row);
+}
+
+static void admit_job(struct gavel_common *common, const struct view *view, job_id id)
+{
+    struct gavel_released *r = common->released;
+    double rates[TYPES_MAX][2];
+    gavel_enroll(common, view, id);
+    for (uint32_t c = 0; c < common->type_count; c++) {
+        rates[c][0] = gavel_rates(common, id)[c];
+        rates[c][1] = INFINITY;
+    }
+    add_unit(common, id, JOB_NONE, rates);
+    r->need = true;
+    for (uint32_t i = 0; common->gavel->sharing && i + 1 < common->job_count; i++) {
+        job_id other = common->jobs[i];
+        if (view->jobs[other].gpus != view->jobs[id].gpus)
+            continue;
+        if (r->unit_count < common->pair_max &&
+            gavel_pair_rates(common, view, other, id, rates))
+            add_unit(common, other, id, rates);
+        else
+            r->hidden++;
+    }
+}
+
+/* Who came by now is in from now on. */
+static void released_admit(struct gavel_common *common, const struct view *view)
+{
+    struct gavel_released *r = common->released;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < r->pending_count; i++) {
+        job_id id = r->pending[i];
+        if ((double)view->jobs[id].submit_ns / 1e9 > r->now_s) {
+            r->pending[kept++] = id;
+            continue;
+        }
+        r->pages[id].pending = false;
+        admit_job(common, view, id);
+    }
+    r->pending_count = kept;
+}
+
+static void forget_units(struct gavel_common *common, const struct view *view,
+                         job_id id)
+{
+    struct gavel_released *r = common->released;
+    uint32_t kept = 0;
+    uint32_t pairs = 0;
+    r->due_count = 0;
+    for (uint32_t i = 0; i < r->unit_count; i++) {
+        const struct released_unit *unit = &r->units[i];
+        if (unit->jobs[0] != id && unit->jobs[1] != id) {
+            if (unit->due)
+                r->due[r->due_count++] = kept;
+            r->units[kept++] = *unit;
+            continue;
+        }
+        r->rows_free[r->row_free_count++] = unit->row;
+        pairs += unit_is_pair(unit);
+    }
+    r->unit_count = kept;
+    uint32_t others = 0;
+    for (uint32_t i = 0; common->gavel->sharing && i < common->job_count; i++)
+        others += common->jobs[i] != id &&
+                  common->entries[common->jobs[i]].gang == common->entries[id].gang;
+    r->hidden -= others - pairs;
+}
+
+static void remove_from_list(job_id *jobs, uint32_t *count, job_id id)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < *count; i++)
+        if (jobs[i] != id)
+            jobs[kept++] = jobs[i];
+    *count = kept;
+}
+
+/* It is over, or held: as if it had never come. */
+static void released_forget(struct gavel_common *common, const struct view *view,
+                            job_id id)
+{
+    struct gavel_released *r = common->released;
+    struct released_job *page = &r->pages[id];
+    remove_from_list(r->hopeless, &r->hopeless_count, id);
+    if (page->pending) {
+        remove_from_list(r->pending, &r->pending_count, id);
+        page->pending = false;
+    } else if (common->entries[id].ticket) {
+        forget_units(common, view, id);
+        gavel_strike(common, id);
+        r->need = true;
+    }
+    if (page->task != NONE) {
+        struct task *task = &r->tasks[page->task];
+        task->ended[task->unit.jobs[1] == id] = true;
+        page->task = NONE;
+    }
+}
+
+/* --- what happens ---------------------------------------------------------------------- */
+
+static void set_busy(struct gavel_released *r, job_id id, bool busy)
+{
+    if (r->pages[id].busy == busy)
+        return;
+    r->pages[id].busy = busy;
+    r->busy_count += busy ? 1 : UINT32_MAX;
+}
+
+static void note_arrival(struct gavel_common *common, const struct view *view,
+                         job_id id)
+{
+    struct gavel_released *r = common->released;
+    const struct job *job = &view->jobs[id];
+    double left = job->steps_total > 0 ? job->steps_total - job->steps : NAN;
+    r->pages[id] = (struct released_job){ .task = NONE, .pending = true, .left = left };
+    r->pending[r->pending_count++] = id;
+}
+
+static bool is_order(enum event_kind kind)
+{
+    return kind == EVENT_PLACED || kind == EVENT_RENEWED || kind == EVENT_RESIZING;
+}
+
+/* For the mechanism: what happens to jobs. */
+static void released_observe(struct gavel_common *common, const struct view *view,
+                             const struct event *event)
+{
+    struct gavel_released *r = common->released;
+    job_id id = event->job;
+    enum job_state state = view->jobs[id].state;
+    if (gavel_comes(view, event)) {
+        note_arrival(common, view, id);
+        return;
+    }
+    if (is_order(event->kind)) {
+        r->ordered_count++;
+        set_busy(r, id, true);
+    } else if (state == JOB_WAITING || state == JOB_IDLE || state == JOB_HELD ||
+               state == JOB_FREE) {
+        set_busy(r, id, false);
+    }
+    if (state == JOB_FREE || state == JOB_HELD)
+        released_forget(common, view, id);
+}
 
 /* --- in order --------------------------------------------------------------------------- */
 

@@ -1,7 +1,6 @@
 /*
  * gavel_released.h - what the rounds of the published system are made of.  For
- * gavel_released.c, which decides; gavel_released_units.c, who may run;
- * gavel_released_shares.c, what they are due; gavel_released_take.c, who does run.
+ * gavel_released.c, which decides, and gavel_released_take.c: who runs in the next round.
  */
 #pragma once
 
@@ -112,33 +111,7 @@ static inline bool account_runs(const struct account *account)
     return account->rate[0] > 0 && account->rate[1] > 0;
 }
 
-/* --- who may run (gavel_released_units.c) ------------------------------------------------------- */
-
-/* Who came by now is in from now on. */
-void released_admit(struct gavel_common *common, const struct view *view);
-
-/* For the mechanism: what happens to jobs. */
-void released_observe(struct gavel_common *common, const struct view *view,
-                      const struct event *event);
-
-/* It is over, or held, or hopeless: as if it had never come. */
-void released_forget(struct gavel_common *common, const struct view *view, job_id job);
-
-/* An account of this row is no longer as it is after settling. */
-static inline void released_stir(struct gavel_released *r, uint32_t row)
-{
-    if (!r->is_stirred[row])
-        r->stirred[r->stirred_count++] = row;
-    r->is_stirred[row] = true;
-}
-
-/* --- what they are due (gavel_released_shares.c) ---------------------------------------- */
-
-/* Close the accounts, and ask the policy or the record for new shares. */
-int released_make_shares(struct gavel_common *common, const struct view *view,
-                         struct arena *scratch, struct error *err);
-
-/* --- who does run (gavel_released_take.c) -------------------------------------------------------- */
+/* gavel_released_take.c: who runs in the next round. */
 
 /* Fill the list of tasks for the round that begins. */
 void released_choose(struct gavel_common *common);

@@ -1,7 +1,4 @@
-/*
- * gavel_round.h - what our own rounds are made of.  For gavel_round.c, which decides;
- * gavel_round_credit.c, who is owed what; gavel_round_choose.c, who is to run.
- */
+/* gavel_round.h - what our own rounds (gavel_round.c) are made of. */
 #pragma once
 
 #include "base/sort.h"
@@ -55,32 +52,3 @@ static inline double *rounds_credits(const struct gavel_common *common, job_id j
 {
     return &common->rounds->credit_s[(size_t)job * common->type_count];
 }
-
-/* --- who is owed what (gavel_round_credit.c) ------------------------------------------------ */
-
-/* Both are still who they were. */
-bool duo_is_whole(const struct gavel_common *common, const struct duo *duo);
-
-/* The place of two jobs among the duos, in either order, or NONE. */
-uint32_t duo_find(const struct gavel_common *common, job_id a, job_id b);
-
-/* Bring all credits up to now. */
-void rounds_book(struct gavel_common *common, const struct view *view);
-
-/* For the mechanism: what happens to jobs. */
-void rounds_observe(struct gavel_common *common, const struct view *view,
-                    const struct event *event);
-
-/* Ask the policy.  On failure everything stays as it was. */
-int rounds_make_shares(struct gavel_common *common, const struct view *view,
-                       struct arena *scratch, struct error *err);
-
-/* --- who is to run (gavel_round_choose.c) ---------------------------------------------------- */
-
-/* Who is to have what in the next round, into the pages. */
-void rounds_choose_all(struct gavel_common *common, const struct view *view);
-
-/* The same for those who were listed, with so much room; 'running': others may fill it. */
-void rounds_list_job(struct gavel_common *common, job_id job, uint32_t now);
-void rounds_choose(struct gavel_common *common, const struct view *view, double *room,
-                   bool running);
