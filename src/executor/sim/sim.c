@@ -1,5 +1,6 @@
 /*
- * sim.c - a cluster in virtual time.
+ * sim.c - a cluster in virtual time: the occurrences of each job, and its progress at the
+ * rate that its GPUs or the network allow.
  *
  * Each job has at most one next occurrence - it has loaded, its lease or its work is
  * done, it has stopped - so the future is a heap with one entry per running job, and
@@ -13,18 +14,342 @@
 
 #include "base/arena.h"
 #include "base/grow.h"
-#include "executor/sim/sim_internal.h"
+#include "base/memory.h"
+#include "executor/sim/reports.h"
 #include "model/cluster.h"
+#include "model/event.h"
+#include "model/outbox.h"
+#include "model/sharing.h"
+#include "model/throughput.h"
 #include "net/fluid.h"
 
 #define NONE UINT32_MAX
 
+/*
+ * Leases end a little before their steps are made: consecutive leases must not add up
+ * to more time than their steps take, also for a policy that counts in doubles.
+ */
+#define LEASE_SLACK (1 - 1e-11)
+
+enum sim_phase {
+    SIM_AWAY,     /* waits in the queue, or has ended */
+    SIM_LOADING,  /* until its time to resume is over */
+    SIM_RUNNING,  /* until its lease or its work is done */
+    SIM_DONE,     /* waits for its partner to be done as well */
+    SIM_IDLE,     /* its lease is done */
+    SIM_RESIZING, /* until it has checkpointed and resumed */
+    SIM_LEAVING,  /* until its checkpoint or its grace period is over */
+};
+
+/* A placement of a job. */
+struct sim_placement {
+    uint32_t attempt;
+    uint32_t type, gpus;
+    bool spread;
+    bool together;
+    uint64_t steps_max;
+};
+
+struct sim_job {
+    struct sim_truth truth;
+    enum sim_phase phase;
+    uint32_t generation;
+    struct sim_placement now;
+    job_id partner; /* shares its GPUs */
+    job_id coming;  /* will share its GPUs */
+    double steps;   /* at the anchor */
+    double rate_per_s;
+    int64_t anchor_ns;
+    double steps_kept; /* when it started, or at its last checkpoint */
+    int64_t ran_ns;    /* time making steps since its start, up to the anchor */
+    double lease_end;  /* steps at which its lease is done; 0: open */
+    bool clean;        /* while stopping: its checkpoint will be complete */
+    bool queued;       /* in the heap */
+    bool has_extra;    /* 'extra' is of this job */
+    uint32_t extra;    /* 1 + index in 'extras', kept for the slot */
+
+    bool pending; /* will start, or continue with another size, at 'next' */
+    struct sim_placement next;
+    job_id next_with;    /* the job it will share GPUs with */
+    uint64_t order;      /* number of its last start order */
+    uint32_t waits_for;  /* jobs that have to leave first */
+    uint32_t first_wait; /* of the jobs that wait for this one */
+};
+
+/* Extra data of a job that reports losses or uses the network. */
+struct sim_extra {
+    struct reports reports;
+    double report_at; /* step of its next report */
+    uint32_t sender;  /* its number in the network, or FLUID_NONE */
+    double base;      /* steps it had made when it entered the network */
+    double reported;  /* steps at its last report of speed */
+    int64_t reported_ns;
+    double rate_per_s; /* between the last two reports */
+};
+
+static struct sim_extra *extra_of(const struct sim_cluster *sim,
+                                  const struct sim_job *job)
+{
+    return job->has_extra ? &sim->extras[job->extra - 1] : NULL;
+}
+
+/* A job has one next occurrence or none. */
+static void sim_unschedule(struct sim_cluster *sim, job_id id)
+{
+    if (!sim->jobs[id].queued)
+        return;
+    heap_remove(&sim->pool, &sim->due, id);
+    sim->jobs[id].queued = false;
+    sim->job_due_count--;
+}
+
+static void sim_schedule(struct sim_cluster *sim, job_id id, int64_t at_ns)
+{
+    sim_unschedule(sim, id);
+    heap_push(&sim->pool, &sim->due, id, at_ns, sim->sequence++);
+    sim->jobs[id].queued = true;
+    sim->job_due_count++;
+}
+
+static struct event *sim_emit(struct sim_cluster *sim, job_id id, enum event_kind kind)
+{
+    const struct sim_job *job = &sim->jobs[id];
+    struct event *event = outbox_add(sim->outbox);
+    event->at_ns = sim->now_ns;
+    event->kind = kind;
+    event->job = id;
+    event->generation = job->generation;
+    event->attempt = job->now.attempt;
+    event->loss = NAN;
+    return event;
+}
+
 struct sim_wait {
     job_id successor;
     uint32_t next;
-    uint64_t
-        order; /* the order that waits: earlier ones of the attempt were cancelled */
+    uint64_t order; /* that waits: earlier ones of the attempt were cancelled */
 };
+
+/* --- the network ------------------------------------------------------------------- */
+
+/* The job's allocation, or the next one: its start may not be applied yet. */
+static const struct seat_row *seats_now(const struct sim_cluster *sim, job_id id)
+{
+    const struct job *known = &sim->view->jobs[id];
+    return known->next.count > 0 ? &known->next : &known->seats;
+}
+
+static void enter_network(struct sim_cluster *sim, job_id id, double step_s)
+{
+    struct sim_job *job = &sim->jobs[id];
+    const struct job *known = &sim->view->jobs[id];
+    const struct seat_row *row = seats_now(sim, id);
+    struct sim_extra *extra = extra_of(sim, job);
+    if (!sim->fluid) {
+        sim->fluid = arena_new(sim->run, struct fluid);
+        fluid_init(sim->fluid, sim->run, sim->view->cluster, &sim->network, sim->seed);
+    }
+    uint32_t *hosts = memory_checked(calloc(row->count, sizeof *hosts));
+    for (uint32_t i = 0; i < row->count; i++)
+        hosts[i] = sim->view->seats[row->first + i].node;
+    struct fluid_spec spec = { .id = known->id,
+                               .attempt = job->now.attempt,
+                               .sync = known->sync,
+                               .bytes = (double)known->bytes_per_step,
+                               .overlap = known->overlap,
+                               .step_s = step_s,
+                               .level = known->level,
+                               .hosts = hosts,
+                               .host_count = row->count };
+    extra->sender = fluid_join(sim->fluid, &spec, sim->now_ns);
+    free(hosts);
+    extra->base = extra->reported = job->steps;
+    extra->reported_ns = sim->now_ns;
+    extra->rate_per_s = fluid_alone_per_s(sim->fluid, extra->sender);
+    sim->senders = grow_array(sim->senders, &sim->sender_room, extra->sender + 1,
+                              sizeof *sim->senders);
+    sim->senders[extra->sender] = id;
+}
+
+/* The job stops making steps. */
+static void sim_leave_network(struct sim_cluster *sim, struct sim_job *job)
+{
+    struct sim_extra *extra = extra_of(sim, job);
+    if (!extra || extra->sender == FLUID_NONE)
+        return;
+    fluid_leave(sim->fluid, extra->sender, sim->now_ns);
+    extra->sender = FLUID_NONE;
+}
+
+/* Steps made until now, by its rate or by the network. */
+static double steps_made(const struct sim_cluster *sim, const struct sim_job *job)
+{
+    const struct sim_extra *extra = extra_of(sim, job);
+    if (!extra || extra->sender == FLUID_NONE)
+        return job->steps +
+               (double)(sim->now_ns - job->anchor_ns) * 1e-9 * job->rate_per_s;
+    return extra->base + fluid_steps(sim->fluid, extra->sender, sim->now_ns);
+}
+
+/*
+ * Make steps to 'end' at this rate, as far as the network allows; false: it does not
+ * use it.
+ */
+static bool make_steps_by_network(struct sim_cluster *sim, job_id id, double end)
+{
+    struct sim_job *job = &sim->jobs[id];
+    struct sim_extra *extra = extra_of(sim, job);
+    if (sim->view->jobs[id].bytes_per_step == 0 || seats_now(sim, id)->count < 2)
+        return false;
+    if (extra->sender == FLUID_NONE)
+        enter_network(sim, id, 1 / job->rate_per_s);
+    else
+        fluid_set_step(sim->fluid, extra->sender, 1 / job->rate_per_s, sim->now_ns);
+    fluid_set_target(sim->fluid, extra->sender, end - extra->base, sim->now_ns);
+    job->rate_per_s = extra->rate_per_s;
+    sim_unschedule(sim, id);
+    return true;
+}
+
+void sim_cluster_communicate(struct sim_cluster *sim, int64_t until_ns)
+{
+    struct fluid *fluid = sim->fluid;
+    if (!fluid)
+        return;
+    for (int64_t at_ns; (at_ns = fluid_next_ns(fluid)) <= until_ns &&
+                        at_ns <= sim_cluster_next_ns(sim) && at_ns < INT64_MAX;) {
+        uint32_t sender = fluid_happen(fluid);
+        if (sender != FLUID_NONE)
+            sim_schedule(sim, sim->senders[sender], at_ns);
+    }
+}
+
+void sim_cluster_levelled(void *self, const struct view *view,
+                          const struct event *event)
+{
+    struct sim_cluster *sim = self;
+    const struct sim_extra *extra = extra_of(sim, &sim->jobs[event->job]);
+    if (extra && extra->sender != FLUID_NONE)
+        fluid_set_level(sim->fluid, extra->sender, event->level, view->now_ns);
+}
+
+/* --- making steps ------------------------------------------------------------------ */
+
+/* Count the steps made until now, and move the anchor to now. */
+static void sim_settle(struct sim_cluster *sim, struct sim_job *job)
+{
+    if (job->phase == SIM_RUNNING) {
+        int64_t ran_ns = sim->now_ns - job->anchor_ns;
+        double made = steps_made(sim, job) - job->steps;
+        double rate_per_s = ran_ns > 0 ? made / ((double)ran_ns * 1e-9) : 0;
+        if (job->truth.ckpt_ns > 0) {
+            int64_t saves = (job->ran_ns + ran_ns) / job->truth.ckpt_ns;
+            int64_t since_ns = job->ran_ns + ran_ns - saves * job->truth.ckpt_ns;
+            if (saves > job->ran_ns / job->truth.ckpt_ns)
+                job->steps_kept =
+                    job->steps + made - (double)since_ns * 1e-9 * rate_per_s;
+        }
+        job->ran_ns += ran_ns;
+        job->steps += made;
+    }
+    job->anchor_ns = sim->now_ns;
+}
+
+static double sim_true_rate(const struct sim_cluster *sim, job_id id)
+{
+    const struct sim_job *job = &sim->jobs[id];
+    const struct job *known = &sim->view->jobs[id];
+    if (job->now.type == TYPE_NONE)
+        return known->rate_best_per_s;
+    if (job->partner == JOB_NONE)
+        return throughput_rate(sim->view->rates, known, job->now.type, job->now.gpus,
+                               job->now.spread);
+    double rates[2];
+    bool shares = sharing_rates(sim->view->rates, known, &sim->view->jobs[job->partner],
+                                job->now.type, job->now.gpus, job->now.spread, rates);
+    assert(shares); /* plans pair only jobs that can share */
+    return rates[0];
+}
+
+/* The job makes steps from now on, until its lease or its work is done. */
+static void sim_make_steps(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    job->phase = SIM_RUNNING;
+    job->anchor_ns = sim->now_ns;
+    job->rate_per_s = sim_true_rate(sim, id);
+    double end = job->truth.steps;
+    if (job->lease_end > 0 && job->lease_end < end)
+        end = job->lease_end;
+    struct sim_extra *extra = extra_of(sim, job);
+    if (extra) {
+        extra->report_at = reports_next(&extra->reports, job->steps);
+        end = fmin(end, extra->report_at);
+        if (make_steps_by_network(sim, id, end))
+            return;
+    }
+    double left = end > job->steps ? end - job->steps : 0;
+    double ns = left / job->rate_per_s * 1e9;
+    double rounded_ns = end < job->truth.steps ? floor(ns * LEASE_SLACK) : round(ns);
+    if (ns < 9e18 && sim->now_ns < INT64_MAX - (int64_t)ns)
+        sim_schedule(sim, id, sim->now_ns + (int64_t)rounded_ns);
+    else
+        sim_unschedule(sim, id);
+}
+
+/* Report steps, speed and loss. */
+static void report_progress(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    struct sim_extra *extra = extra_of(sim, job);
+    if (extra->sender != FLUID_NONE && sim->now_ns > extra->reported_ns) {
+        extra->rate_per_s = (job->steps - extra->reported) /
+                            ((double)(sim->now_ns - extra->reported_ns) * 1e-9);
+        extra->reported = job->steps;
+        extra->reported_ns = sim->now_ns;
+        job->rate_per_s = extra->rate_per_s;
+    }
+    struct event *event = sim_emit(sim, id, EVENT_PROGRESS);
+    event->steps = job->steps;
+    event->rate_per_s = job->rate_per_s;
+    event->loss = reports_loss(&extra->reports, job->steps);
+}
+
+/* Report the state before the first step. */
+static void sim_report_first(struct sim_cluster *sim, job_id id)
+{
+    const struct sim_extra *extra = extra_of(sim, &sim->jobs[id]);
+    if (extra && extra->reports.curve.family != LEARNING_NONE)
+        report_progress(sim, id);
+}
+
+/* If a report is due, but not the end of lease or work, make it. */
+static bool sim_report_if_due(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    const struct sim_extra *extra = extra_of(sim, job);
+    bool leased = job->lease_end > 0 && job->lease_end < job->truth.steps;
+    if (!extra || extra->report_at >= (leased ? job->lease_end : job->truth.steps))
+        return false;
+    sim_settle(sim, job);
+    job->steps = extra->report_at;
+    report_progress(sim, id);
+    sim_make_steps(sim, id);
+    return true;
+}
+
+/* A job came to or left the GPUs it uses: its rate has changed. */
+static void sim_change_rate(struct sim_cluster *sim, job_id id)
+{
+    struct sim_job *job = &sim->jobs[id];
+    if (job->phase != SIM_RUNNING)
+        return;
+    sim_settle(sim, job);
+    sim_make_steps(sim, id);
+    struct event *event = sim_emit(sim, id, EVENT_PROGRESS);
+    event->steps = job->steps;
+    event->rate_per_s = job->rate_per_s;
+}
 
 void sim_cluster_init(struct sim_cluster *sim, struct arena *run,
                       const struct view *view, struct outbox *outbox,
