@@ -9,8 +9,8 @@
  *
  * Exact: rates are recomputed whenever a job begins or ends to send, for the jobs that
  * the change can reach.  That costs as much as there are steps, so beyond a number of
- * jobs or of changes the model switches, for good, to mean rates (mean_rates.h), where
- * a job's speed changes only when jobs join, leave or change their level.
+ * jobs or of changes the model switches, for good, to mean rates, where a job's speed
+ * changes only when jobs join, leave or change their level.
  *
  * The simulator asks how many steps a job has made, and is told when it has reached a
  * target.
@@ -21,8 +21,8 @@
 #include <stdint.h>
 
 #include "base/heap.h"
+#include "net/crossings.h"
 #include "net/fluid_setup.h"
-#include "net/mean_rates.h"
 #include "net/rates.h"
 #include "net/topology.h"
 
@@ -44,6 +44,18 @@ struct fluid_spec {
 };
 
 struct fluid_job;
+struct mean_rates_job;
+
+/* The mean speed of jobs, without following their steps. */
+struct mean_rates {
+    const struct topology *topology;
+    struct crossings crossings;
+    struct mean_rates_job *jobs; /* by the caller's number */
+    uint32_t job_room;
+    uint32_t round;
+    uint32_t *changed; /* jobs with a new time */
+    uint32_t changed_count, changed_room;
+};
 
 struct fluid {
     struct topology topology;
