@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "solve/maxmin/price_box.h"
+#include "solve/maxmin/simplex.h"
 
 #define NEWTON_MAX 40   /* tangents in a row, at most                              */
 #define NEAR 0.98       /* a tangent that falls less than this is the last one     */
@@ -21,6 +21,92 @@
 #define BELOW_MAX 4       /* steps down in one */
 #define NARROW_MIN 8000   /* fewer jobs are not worth a smaller box                  */
 #define FIRST_NARROW 0.02 /* gap at which the first box is computed */
+#define MARGIN 1e-7       /* for rounding: of the value, and of the sum of prices */
+
+/* ---- the box that must contain the best prices ------------------------------------- */
+
+/*
+ * The columns of the master programme (what the jobs used at some prices) and an upper
+ * bound on the level leave only some prices possible: with u_i the columns,
+ *     pi >= 0,   pi . u_i >= 1 for all i,   sum pi <= upper
+ * The box around them is found by two small programmes per row.
+ *
+ * Both programmes are solved as their duals, which have as many rows as there are
+ * prices and start from the slacks:
+ *
+ *     least pi_t  = max  sum v_i - upper w
+ *                   so that  sum v_i u_ij - w <= [j = t]
+ *
+ *     largest pi_t = upper - (least of what the others and the slack take)
+ *                  = upper - max  sum v_i (1 - upper u_it) - upper w
+ *                   so that  sum v_i (u_ij - u_it) - w <= 1   (j other than t)
+ *                            sum v_i (     - u_it) - w <= 1
+ */
+
+static bool find_least(const struct simplex *master, double upper, uint32_t row,
+                       struct simplex *scratch, double *ret_value)
+{
+    double coefficient[SIMPLEX_ROWS], bound[SIMPLEX_ROWS] = { 0 };
+    bound[row] = 1;
+    simplex_clear(scratch);
+    simplex_bounds(scratch, bound);
+    simplex_restart(scratch);
+    for (uint32_t c = 0; c < master->column_count; c++)
+        simplex_add(scratch, 1, master->coefficient[c]);
+    for (uint32_t j = 0; j < master->row_count; j++)
+        coefficient[j] = -1;
+    simplex_add(scratch, -upper, coefficient);
+    if (simplex_solve(scratch) != SIMPLEX_OPTIMAL)
+        return false;
+    *ret_value = scratch->objective;
+    return true;
+}
+
+static bool find_largest(const struct simplex *master, double upper, uint32_t row,
+                         struct simplex *scratch, double *ret_value)
+{
+    double coefficient[SIMPLEX_ROWS], bound[SIMPLEX_ROWS];
+    for (uint32_t j = 0; j < master->row_count; j++)
+        bound[j] = 1;
+    simplex_clear(scratch);
+    simplex_bounds(scratch, bound);
+    simplex_restart(scratch);
+    for (uint32_t c = 0; c < master->column_count; c++) {
+        double own = master->coefficient[c][row];
+        for (uint32_t j = 0; j < master->row_count; j++)
+            coefficient[j] = (j == row ? 0 : master->coefficient[c][j]) - own;
+        simplex_add(scratch, 1 - upper * own, coefficient);
+    }
+    for (uint32_t j = 0; j < master->row_count; j++)
+        coefficient[j] = -1;
+    simplex_add(scratch, -upper, coefficient);
+    if (simplex_solve(scratch) != SIMPLEX_OPTIMAL)
+        return false;
+    *ret_value = upper - scratch->objective;
+    return true;
+}
+
+/*
+ * 'master' has bounds of 1 and gains of 1.  'scratch' has as many rows, and room for a
+ * column more; it is overwritten.  Writes low[row] and high[row].  False where no box
+ * was found.
+ */
+static bool find_price_box(const struct simplex *master, double upper,
+                           struct simplex *scratch, double *ret_low, double *ret_high)
+{
+    upper *= 1 + MARGIN * MARGIN;
+    for (uint32_t row = 0; row < master->row_count; row++) {
+        double low, high;
+        if (!find_least(master, upper, row, scratch, &low) ||
+            !find_largest(master, upper, row, scratch, &high) || !(low <= high))
+            return false;
+        low -= MARGIN * (low + upper * 1e-3);
+        high += MARGIN * (high + upper * 1e-3);
+        ret_low[row] = low > 0 ? low : 0;
+        ret_high[row] = high;
+    }
+    return true;
+}
 
 void price_search_init(struct price_search *search, struct arena *arena,
                        struct active_set *set, const double *capacity)
@@ -247,7 +333,7 @@ static void narrow_set(struct price_search *search)
         double range = (set->box.z_high - set->box.z_low) / upper;
         upper *= 1 + range * range;
     }
-    if (!price_box_find(&search->master, upper, &search->scratch, low, high))
+    if (!find_price_box(&search->master, upper, &search->scratch, low, high))
         return;
     for (uint32_t row = 0; row < search->row_count; row++) {
         uint32_t t = search->type_of_row[row];
