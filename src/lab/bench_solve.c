@@ -16,7 +16,7 @@
 #include "base/rng.h"
 #include "lab/bench.h"
 #include "solve/lp/lp.h"
-#include "solve/maxmin/batch.h"
+#include "solve/prices/batch.h"
 #include "solve/maxmin/market.h"
 #include "solve/maxmin/water_filling.h"
 #include "solve/random_programme.h"

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/rng.h"
-#include "solve/maxmin/batch.h"
+#include "solve/prices/batch.h"
 
 static void draw_batch(struct job_batch *batch, struct arena *arena, struct rng *rng,
                        uint32_t types, uint32_t count)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "solve/maxmin/batch.h"
+#include "solve/prices/batch.h"
 #include "solve/random_programme.h"
 #include "solve/maxmin/market.h"
 

@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/rng.h"
 #include "solve/lp/lp.h"
-#include "solve/maxmin/simplex.h"
+#include "solve/prices/simplex.h"
 
 struct scene {
     struct arena arena;

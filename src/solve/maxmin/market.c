@@ -19,7 +19,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "solve/maxmin/price_search.h"
+#include "solve/prices/price_search.h"
 
 #define SAMPLE_SHIFT 3   /* each sample is one job in eight of the next               */
 #define SAMPLE_MIN 384   /* jobs in the smallest one                                  */

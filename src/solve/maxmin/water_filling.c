@@ -28,7 +28,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "solve/maxmin/batch.h"
+#include "solve/prices/batch.h"
 #include "solve/maxmin/market.h"
 
 #define COARSE 1e-5    /* gap to which a market is first solved */

@@ -4,7 +4,7 @@
  * The pass itself is batch_pass.h, compiled once for each vector unit from macros that
  * are defined here.  All of them do the same operations in the same order.
  */
-#include "solve/maxmin/batch.h"
+#include "solve/prices/batch.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -45,8 +45,8 @@ struct batch_sums {
 #define both(m, n) _mm_and_pd(m, n)
 #define pick(m, a, b) _mm_or_pd(_mm_and_pd(m, a), _mm_andnot_pd(m, b))
 #define any(m) (_mm_movemask_pd(m) != 0)
-#include "solve/maxmin/batch_pass.h"
-#include "solve/maxmin/batch_undef.h"
+#include "solve/prices/batch_pass.h"
+#include "solve/prices/batch_undef.h"
 
 #define NAME(name) name##_avx2
 #define TARGET __attribute__((target("avx2"), always_inline))
@@ -66,8 +66,8 @@ struct batch_sums {
 #define both(m, n) _mm256_and_pd(m, n)
 #define pick(m, a, b) _mm256_blendv_pd(b, a, m)
 #define any(m) (_mm256_movemask_pd(m) != 0)
-#include "solve/maxmin/batch_pass.h"
-#include "solve/maxmin/batch_undef.h"
+#include "solve/prices/batch_pass.h"
+#include "solve/prices/batch_undef.h"
 
 #define NAME(name) name##_avx512
 #define TARGET __attribute__((target("avx512f"), always_inline))
@@ -87,8 +87,8 @@ struct batch_sums {
 #define both(m, n) ((mask)((m) & (n)))
 #define pick(m, a, b) _mm512_mask_blend_pd(m, b, a)
 #define any(m) ((m) != 0)
-#include "solve/maxmin/batch_pass.h"
-#include "solve/maxmin/batch_undef.h"
+#include "solve/prices/batch_pass.h"
+#include "solve/prices/batch_undef.h"
 
 static enum vectors widest_vectors(void)
 {
@@ -118,8 +118,8 @@ static enum vectors widest_vectors(void)
 #define both(m, n) ((m) & (n))
 #define pick(m, a, b) ((m) ? (a) : (b))
 #define any(m) (m)
-#include "solve/maxmin/batch_pass.h"
-#include "solve/maxmin/batch_undef.h"
+#include "solve/prices/batch_pass.h"
+#include "solve/prices/batch_undef.h"
 
 static enum vectors widest_vectors(void)
 {

@@ -12,7 +12,7 @@
  */
 #pragma once
 
-#include "solve/maxmin/batch.h"
+#include "solve/prices/batch.h"
 
 struct arena;
 

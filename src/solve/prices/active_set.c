@@ -4,7 +4,7 @@
  * The convex due of a pinned job is replaced by its chord over the range of levels,
  * which gives the job no less than its due and is a straight line.
  */
-#include "solve/maxmin/active_set.h"
+#include "solve/prices/active_set.h"
 
 #include <assert.h>
 #include <math.h>

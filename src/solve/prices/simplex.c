@@ -6,7 +6,7 @@
  * steps), the first one that improves does, which cannot cycle.  The inverse is made anew
  * from the columns every few dozen steps and at the end, so that rounding does not add up.
  */
-#include "solve/maxmin/simplex.h"
+#include "solve/prices/simplex.h"
 
 #include <assert.h>
 #include <math.h>

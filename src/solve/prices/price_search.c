@@ -4,13 +4,13 @@
  * Kelley's cutting planes in the space of prices, which has few dimensions, stabilised:
  * the next prices lie between the best so far and the duals of the master programme.
  */
-#include "solve/maxmin/price_search.h"
+#include "solve/prices/price_search.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "solve/maxmin/simplex.h"
+#include "solve/prices/simplex.h"
 
 #define NEWTON_MAX 40   /* tangents in a row, at most                              */
 #define NEAR 0.98       /* a tangent that falls less than this is the last one     */

@@ -10,8 +10,8 @@
 #pragma once
 
 #include "base/arena.h"
-#include "solve/maxmin/active_set.h"
-#include "solve/maxmin/simplex.h"
+#include "solve/prices/active_set.h"
+#include "solve/prices/simplex.h"
 
 #define PRICE_SEARCH_COLUMNS 224
 
