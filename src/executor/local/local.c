@@ -1,5 +1,6 @@
 /*
- * local.c - jobs as processes on this machine: orders, and attempts from start to end.
+ * local.c - jobs as processes on this machine: orders, events, and attempts from start to
+ * end.
  *
  * Every attempt is a struct local_run, from the order to start it until its end is
  * durable in the log.  Orders become messages to its supervisor, and the supervisor's
@@ -18,20 +19,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/grow.h"
-#include "base/hash.h"
 #include "base/memory.h"
 #include "base/units.h"
-#include "host/cgroup.h"
-#include "host/leftovers.h"
 #include "executor/local/local_internal.h"
 #include "model/cluster.h"
 #include "model/launch.h"
+#include "model/outbox.h"
 
 #define MS INT64_C(1000000)
 #define CANCEL_GRACE_NS (5 * NS_PER_S)
@@ -40,8 +38,10 @@
 #define CONNECT_TRIES 250
 #define CLEAR_NS (20 * MS)
 #define REAP_NS (100 * MS)
+#define LOAD_MAX_NS (10 * NS_PER_S) /* then it is assumed to make steps */
+#define IGNORED_NS (10 * NS_PER_S)  /* then an end that the engine ignored is dropped */
 
-int64_t local_now(const struct local *local)
+static int64_t local_now(const struct local *local)
 {
     return local->setup.now_ns(local->setup.context);
 }
@@ -61,7 +61,8 @@ static void set_timer(struct local *local, int64_t at_ns)
     uv_timer_start(&local->timer, handle_timer, left_ms, 0);
 }
 
-void local_set_due(struct local_run *run, int64_t at_ns)
+/* Have the attempt examined at this time; INT64_MAX: never. */
+static void local_set_due(struct local_run *run, int64_t at_ns)
 {
     run->due_ns = at_ns;
     if (at_ns < INT64_MAX)
@@ -80,7 +81,8 @@ static void reap_later(struct local *local, pid_t pid)
 
 /* --- attempts ---------------------------------------------------------------------- */
 
-struct local_run *local_active_run(const struct local *local, job_id job)
+/* The attempt that holds the job's GPUs, or NULL. */
+static struct local_run *local_active_run(const struct local *local, job_id job)
 {
     struct local_run *run = job == JOB_NONE ? NULL : local->slots[job];
     while (run && (run->phase == LOCAL_WAITING || run->phase >= LOCAL_ENDED))
@@ -199,6 +201,135 @@ static void forget_run(struct local_run *run)
         free(run); /* otherwise freed when the loop has closed the handle */
 }
 
+/* --- events -------------------------------------------------------------------------- */
+
+static struct event *emit_event(struct local_run *run, enum event_kind kind)
+{
+    const struct local_setup *setup = &run->local->setup;
+    struct event *event = outbox_add(*setup->outbox);
+    event->at_ns = local_now(run->local);
+    event->kind = kind;
+    event->job = run->job;
+    event->generation = run->generation;
+    event->attempt = run->attempt;
+    event->loss = NAN;
+    if (setup->wake)
+        setup->wake(setup->context);
+    return event;
+}
+
+/* Steps reached: as reported, or the seconds it has run. */
+static double local_steps_now(const struct local_run *run)
+{
+    if (run->own_steps || !run->started)
+        return run->steps;
+    return run->steps_kept + (double)(local_now(run->local) - run->started_ns) * 1e-9;
+}
+
+static void local_report_loaded(struct local_run *run)
+{
+    if (run->loaded)
+        return;
+    run->loaded = true;
+    emit_event(run, EVENT_LOADED);
+}
+
+/* The partner on the same GPUs, if both leases have to end together and its has not. */
+static struct local_run *partner_to_wait_for(const struct local_run *run)
+{
+    struct local_run *partner =
+        run->together ? local_active_run(run->local, run->beside) : NULL;
+    bool waits =
+        partner && partner->together && partner->leased && !partner->lease_done;
+    return waits ? partner : NULL;
+}
+
+static void report_lease_done(struct local_run *run)
+{
+    if (!run->leased || !run->lease_done || partner_to_wait_for(run))
+        return;
+    run->leased = false;
+    local_report_loaded(run);
+    struct event *event = emit_event(run, EVENT_LEASE_DONE);
+    event->steps = event->steps_reached = local_steps_now(run);
+    event->rate_per_s = run->own_steps ? run->rate_per_s : 1;
+}
+
+static void local_check_lease(struct local_run *run)
+{
+    if (!run->leased || run->lease_done || local_steps_now(run) < run->lease_end)
+        return;
+    struct local_run *partner = local_active_run(run->local, run->beside);
+    run->lease_done = true;
+    report_lease_done(run);
+    if (partner)
+        report_lease_done(partner);
+}
+
+static void local_schedule_check(struct local_run *run)
+{
+    int64_t at_ns = run->loaded ? INT64_MAX : run->loaded_at_ns;
+    if (run->leased && !run->lease_done && !run->own_steps) {
+        int64_t end_ns =
+            run->started_ns + (int64_t)((run->lease_end - run->steps_kept) * 1e9);
+        at_ns = end_ns < at_ns ? end_ns : at_ns;
+    }
+    local_set_due(run, at_ns);
+}
+
+/*
+ * A job that reports nothing counts as loaded after its declared load time, or at
+ * once.
+ */
+static void local_handle_started(struct local_run *run, double ago_s)
+{
+    if (run->phase > LOCAL_RUNNING)
+        return;
+    run->phase = LOCAL_RUNNING;
+    run->tries = 0;
+    if (run->started)
+        return;
+    int64_t load_ns = run->local->setup.view->jobs[run->job].load_ns;
+    if (load_ns == 0 && run->expects_reports)
+        load_ns = LOAD_MAX_NS;
+    run->started = true;
+    run->started_ns = local_now(run->local) - (int64_t)(ago_s * 1e9);
+    run->loaded = load_ns == 0;
+    run->loaded_at_ns =
+        run->started_ns + (load_ns < LOAD_MAX_NS ? load_ns : LOAD_MAX_NS);
+    emit_event(run, EVENT_STARTED)->loaded = run->loaded;
+    local_schedule_check(run);
+}
+
+static void handle_progress(struct local_run *run)
+{
+    if (run->phase != LOCAL_RUNNING)
+        return;
+    local_report_loaded(run);
+    struct event *event = emit_event(run, EVENT_PROGRESS);
+    event->steps = event->steps_reached = run->steps;
+    event->rate_per_s = run->own_steps ? run->rate_per_s : 1;
+    event->loss = run->loss;
+    local_check_lease(run);
+    local_schedule_check(run);
+}
+
+static struct event *local_report_end(struct local_run *run, enum event_kind kind)
+{
+    struct event *event = emit_event(run, kind);
+    event->steps = run->saved;
+    event->steps_reached = run->steps;
+    event->rate_per_s = run->own_steps ? run->rate_per_s : 0;
+    event->loss = run->loss;
+    event->why = run->why[0] ? run->why : NULL;
+    struct local_run *partner = local_active_run(run->local, run->beside);
+    run->phase = LOCAL_ENDED;
+    local_set_due(run, local_now(run->local) + IGNORED_NS);
+    if (partner)
+        report_lease_done(partner);
+    return event;
+}
+
 /* --- the end of an attempt -------------------------------------------------------- */
 
 static void start_attempt(struct local_run *run);
@@ -231,7 +362,7 @@ static void report_lost(struct local_run *run, const char *why)
     start_successors(run->local, run->job);
 }
 
-void local_handle_end(struct local_run *run, const struct run_end *end)
+static void local_handle_end(struct local_run *run, const struct run_end *end)
 {
     static const enum event_kind kinds[RUN_HOW_COUNT] = {
         [RUN_FINISHED] = EVENT_FINISHED,
@@ -251,17 +382,61 @@ void local_handle_end(struct local_run *run, const struct run_end *end)
     start_successors(run->local, run->job);
 }
 
-/* --- finding a supervisor --------------------------------------------------------- */
+/* --- reports of a supervisor --------------------------------------------------------- */
 
-/* Send SIGKILL to the remaining processes of an attempt; true: there are none. */
-static bool kill_leftovers(const struct local_run *run)
+static void handle_report(struct local_run *run, char *rest)
 {
-    char mark[JOB_DIR_MAX + 32], dir[JOB_DIR_MAX], cgroup[CGROUP_MAX];
-    local_dir(run, dir);
-    snprintf(mark, sizeof mark, "BERTH_PREEMPT_FILE=%s/preempt", dir);
-    bool grouped = local_cgroup(run, cgroup);
-    return leftovers_kill(grouped ? cgroup : NULL, mark) == 0;
+    const char *steps = run_word(&rest), *loss = run_word(&rest);
+    const char *rate = run_word(&rest);
+    if (!run_number(steps, &run->steps) || !loss || !run_number(rate, &run->rate_per_s))
+        return;
+    char *end;
+    double value = strtod(loss, &end);
+    run->loss = end != loss && *end == '\0' && isfinite(value) ? value : NAN;
+    handle_progress(run);
 }
+
+bool local_handle_message(void *context, char *line)
+{
+    struct local_run *run = context;
+    struct run_end end;
+    double number;
+    if (run_end_read(&end, line)) {
+        local_handle_end(run, &end);
+        return true;
+    }
+    char *rest = line;
+    const char *word = run_word(&rest);
+    if (!word)
+        return true;
+    if (strcmp(word, "started") == 0) {
+        double ago_s = 0;
+        run_word(&rest); /* its process id, for people */
+        run_number(run_word(&rest), &ago_s);
+        if (run_number(run_word(&rest), &number))
+            run->steps_kept = number;
+        local_handle_started(run, ago_s);
+    } else if (strcmp(word, "report") == 0) {
+        handle_report(run, rest);
+    } else if (strcmp(word, "saved") == 0 && run_number(run_word(&rest), &number)) {
+        run->saved = number;
+    } else if (strcmp(word, "total") == 0 && run_number(run_word(&rest), &number)) {
+        run->own_steps = true;
+        const struct local_setup *setup = &run->local->setup;
+        if (setup->total)
+            setup->total(setup->context, run->job, number);
+    }
+    return true;
+}
+
+void local_handle_lost_link(struct local_run *run)
+{
+    local_link_close(run);
+    if (run->phase < LOCAL_CLEARING)
+        local_set_due(run, local_now(run->local));
+}
+
+/* --- finding a supervisor --------------------------------------------------------- */
 
 /* Report a failed start only later, so that it is not repeated in a tight loop. */
 static void report_lost_later(struct local_run *run, const char *why)
@@ -273,7 +448,7 @@ static void report_lost_later(struct local_run *run, const char *why)
 
 static void finish_clearing(struct local_run *run)
 {
-    if (!kill_leftovers(run))
+    if (!local_kill_leftovers(run))
         local_set_due(run, local_now(run->local) + CLEAR_NS);
     else if (run->started)
         report_lost(run, "its supervisor was killed");
@@ -474,7 +649,7 @@ static void handle_ignored_end(struct local_run *run)
         job->state < JOB_PLACED)
         forget_recorded(run);
     else
-        local_set_due(run, local_now(run->local) + LOCAL_IGNORED_NS);
+        local_set_due(run, local_now(run->local) + IGNORED_NS);
 }
 
 static void handle_due_run(struct local_run *run)
@@ -627,7 +802,7 @@ void local_remove_orphans(void *self)
         run->generation = UINT32_MAX; /* of no job: its end is not reported */
         run->phase = LOCAL_RECORDED;
         kill_listener(run);
-        kill_leftovers(run);
+        local_kill_leftovers(run);
         local_remove_dir(run);
         forget_run(run);
     }
@@ -641,64 +816,6 @@ uint32_t local_count(const void *self)
 }
 
 /* --- opening and closing ------------------------------------------------------------------ */
-
-static int make_folder(const char *at, const char *name, mode_t mode, struct error *err)
-{
-    char path[600];
-    snprintf(path, sizeof path, "%s/%s", at, name);
-    if (mkdir(path, mode) < 0 && errno != EEXIST)
-        return error_set(err, -errno, "%s: %s", path, strerror(errno));
-    if (chmod(path, mode) < 0)
-        return error_set(err, -errno, "%s: %s", path, strerror(errno));
-    return 0;
-}
-
-/*
- * Where jobs of other users run, they pass through these folders but cannot list them.
- */
-static int make_folders(const struct local *local, struct error *err)
-{
-    mode_t mode = local->setup.system ? 0711 : 0700;
-    int r = make_folder(local->run_dir, "jobs", mode, err);
-    if (r == 0)
-        r = make_folder(local->state_dir, "log", mode, err);
-    if (r == 0)
-        r = make_folder(local->state_dir, "ckpt", mode, err);
-    if (r == 0 && local->setup.system)
-        r = make_folder(local->state_dir, ".", mode, err);
-    if (r == 0 && local->setup.system)
-        r = make_folder(local->run_dir, ".", mode, err);
-    return r;
-}
-
-/*
- * The cgroups of jobs are children of one named after the runtime folder, since
- * several berthds may share a parent.  Its path is saved, since after a restart berthd
- * may be in another cgroup while jobs are in the old one.
- */
-static void find_cgroup(struct local *local)
-{
-    char path[LOCAL_RUN_DIR_MAX + 16], base[CGROUP_MAX - 96];
-    snprintf(path, sizeof path, "%s/cgroup", local->run_dir);
-    FILE *file = fopen(path, "re");
-    bool known = file && fgets(local->cgroup, sizeof local->cgroup - 48, file);
-    if (file)
-        fclose(file);
-    if (known && access(local->cgroup, W_OK) == 0)
-        return;
-    local->cgroup[0] = '\0';
-    if (!cgroup_find(base, sizeof base))
-        return;
-    snprintf(local->cgroup, sizeof local->cgroup, "%s/berth-%08x", base,
-             (uint32_t)hash_text(local->run_dir));
-    file = cgroup_make(local->cgroup) && access(local->cgroup, W_OK) == 0
-               ? fopen(path, "we")
-               : NULL;
-    if (!file || fputs(local->cgroup, file) < 0)
-        local->cgroup[0] = '\0';
-    if (file)
-        fclose(file);
-}
 
 int local_open(struct local **ret, const struct local_setup *setup, struct error *err)
 {
@@ -717,13 +834,11 @@ int local_open(struct local **ret, const struct local_setup *setup, struct error
     if (r == 0 && access(setup->run_program, X_OK) < 0)
         r = error_set(err, -errno, "%s: %s", setup->run_program, strerror(errno));
     if (r == 0)
-        r = make_folders(local, err);
+        r = local_open_folders(local, err);
     if (r < 0) {
         free(local);
         return r;
     }
-    local_remove_spares(local);
-    find_cgroup(local);
     local->slots =
         memory_checked(calloc(setup->view->job_max, sizeof(struct local_run *)));
     local->timer_ns = INT64_MAX;
@@ -749,9 +864,7 @@ void local_close(void *self)
     local->closing = true;
     while (local->runs)
         forget_run(local->runs);
-    local_remove_spares(local);
-    if (local->cgroup[0])
-        cgroup_remove(local->cgroup); /* only if no job is left in it */
+    local_close_folders(local);
     uv_close((uv_handle_t *)&local->timer, timer_closed);
 }
 

@@ -11,8 +11,6 @@
 #define JOB_DIR_MAX 108 /* limit of a socket's path */
 #define GPU_TEXT_MAX 512
 #define CGROUP_MAX JOB_CGROUP_MAX
-#define LOCAL_IGNORED_NS \
-    (10 * NS_PER_S) /* then an end that the engine ignored is dropped */
 
 enum local_phase {
     LOCAL_WAITING,  /* for other jobs to vacate its GPUs */
@@ -83,33 +81,25 @@ struct local {
     bool closing;
 };
 
-/* local.c: orders and attempts */
-int64_t local_now(const struct local *local);
-/* Have the attempt examined at this time; INT64_MAX: never. */
-void local_set_due(struct local_run *run, int64_t at_ns);
-/* The attempt that holds the job's GPUs, or NULL. */
-struct local_run *local_active_run(const struct local *local, job_id job);
-void local_handle_end(struct local_run *run, const struct run_end *end);
+/* local.c: what a supervisor reports; the context is a struct local_run. */
+bool local_handle_message(void *context, char *line);
+/* The connection was closed or sent nonsense: search for the supervisor again. */
+void local_handle_lost_link(struct local_run *run);
 
-/* local_start.c: the folder of an attempt, and starting its supervisor */
-void local_dir(const struct local_run *run, char path[JOB_DIR_MAX]);
+/* local_supervisor.c: the folders of attempts, and starting a supervisor */
+int local_open_folders(struct local *local, struct error *err);
+void local_close_folders(struct local *local);
 bool local_cgroup(const struct local_run *run, char path[CGROUP_MAX]);
 int local_start_supervisor(struct local_run *run, struct error *err);
 /* A supervisor has taken the attempt; ret_alive: it still runs. */
 bool local_was_claimed(const struct local_run *run, bool *ret_alive);
 bool local_read_status(const struct local_run *run, struct run_end *end);
 void local_remove_dir(struct local_run *run);
-void local_remove_spares(struct local *local);
+/* Send SIGKILL to the remaining processes of an attempt; true: there are none. */
+bool local_kill_leftovers(const struct local_run *run);
 
-/* local_supervisor.c: the connection to a supervisor, and events made of its reports */
-void local_link_open(struct local_run *run, int fd);
+/* and the connection to it */
 bool local_link_connect(struct local_run *run);
 void local_link_close(struct local_run *run);
 void local_send(struct local_run *run, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-double local_steps_now(const struct local_run *run);
-void local_check_lease(struct local_run *run);
-void local_schedule_check(struct local_run *run);
-void local_report_loaded(struct local_run *run);
-void local_handle_started(struct local_run *run, double ago_s);
-struct event *local_report_end(struct local_run *run, enum event_kind kind);
