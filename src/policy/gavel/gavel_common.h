@@ -165,18 +165,9 @@ static inline bool gavel_is_full(const struct gavel_common *common, const double
 /* For a mechanism's explain(): that places are given away by the round. */
 void gavel_explain_rounds(const struct gavel_common *common, struct reasons *reasons);
 
-/* --- rates of two that share, as the policy knows them (gavel_pairs.c) -------------- */
+/* --- rates of two that share, as the policy knows them (gavel.c) --------------------- */
 
-int gavel_pairs_init(struct gavel_common *common, const struct view *view,
-                     struct arena *run, struct error *err);
-
-/* A job has come: where rates are estimated, it is tried beside some references. */
-void gavel_pairs_admit(struct gavel_common *common, const struct view *view,
-                       job_id job);
-
-/* What happens tells how two get on; what a plan refuses, that they do not. */
-void gavel_pairs_observe(struct gavel_common *common, const struct view *view,
-                         const struct event *event);
+/* What a plan refuses tells that two do not get on. */
 void gavel_pairs_refused(struct gavel_common *common, const struct view *view, job_id a,
                          job_id b, uint32_t column);
 
