@@ -4,8 +4,6 @@
  */
 #pragma once
 
-#include <stdint.h>
-
 #include "model/job.h"
 
 struct caller;

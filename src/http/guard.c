@@ -1,12 +1,10 @@
 /* guard.c - access checks over TCP: Host, Origin and the token. */
 #include "http/guard.h"
 
+#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-#include "http/token.h"
 
 /* Is 'text' HOST:PORT of this server?  Without a port it means 80. */
 static bool is_own_address(const struct guard *guard, const char *text)
@@ -31,11 +29,6 @@ const char *guard_find_bearer(const char *authorization)
     if (!authorization || strncasecmp(authorization, scheme, strlen(scheme)) != 0)
         return NULL;
     return authorization + strlen(scheme);
-}
-
-bool guard_is_token(const struct guard *guard, const char *bearer)
-{
-    return token_equals(bearer, guard->token);
 }
 
 int guard_check_address(const struct guard *guard, const char *host, const char *origin,

@@ -8,7 +8,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct guard {
@@ -26,6 +25,3 @@ int guard_check_address(const struct guard *guard, const char *host, const char 
 
 /* The secret in an Authorization header ("Bearer …"); NULL: there is none. */
 const char *guard_find_bearer(const char *authorization);
-
-/* Is it the token of this server? */
-bool guard_is_token(const struct guard *guard, const char *bearer);

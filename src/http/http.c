@@ -40,6 +40,7 @@
 #include "http/guard.h"
 #include "http/listen.h"
 #include "http/target.h"
+#include "http/token.h"
 
 #define POOL_BYTES (32 * 1024)   /* the library's memory per connection: headers  */
 #define STREAM_BYTES (16 * 1024) /* asked of a stream at a time                   */
@@ -270,24 +271,6 @@ void http_stream_wake(struct http_stream *stream)
         resume_connection(stream->connection);
 }
 
-struct http_reply *http_delayed_reply(struct http_delayed *delayed)
-{
-    return &delayed->connection->reply;
-}
-
-static enum MHD_Result send_reply(struct http_connection *connection);
-
-void http_delayed_send(struct http_delayed *delayed)
-{
-    struct http_connection *connection = delayed->connection;
-    delayed->connection = NULL;
-    connection->reply.delayed = NULL;
-    connection->phase = SENDING;
-    send_reply(
-        connection); /* if that fails, on_request() is called again and closes it */
-    resume_connection(connection);
-}
-
 static struct MHD_Response *make_response(struct http_connection *connection)
 {
     struct http_reply *reply = &connection->reply;
@@ -344,6 +327,22 @@ static enum MHD_Result send_reply(struct http_connection *connection)
         MHD_queue_response(connection->mhd, (unsigned)reply->status, response);
     MHD_destroy_response(response);
     return r;
+}
+
+struct http_reply *http_delayed_reply(struct http_delayed *delayed)
+{
+    return &delayed->connection->reply;
+}
+
+void http_delayed_send(struct http_delayed *delayed)
+{
+    struct http_connection *connection = delayed->connection;
+    delayed->connection = NULL;
+    connection->reply.delayed = NULL;
+    connection->phase = SENDING;
+    send_reply(
+        connection); /* if it fails, on_request() is called again and closes it */
+    resume_connection(connection);
 }
 
 static enum MHD_Result refuse_request(struct http_connection *connection, int status,
@@ -435,7 +434,7 @@ static int identify_bearer(struct http_connection *connection, const char *metho
     connection->is_authenticated = true;
     connection->uid = geteuid();
     connection->gid = getegid();
-    if (bearer && guard_is_token(&http->guard, bearer))
+    if (bearer && token_equals(bearer, http->guard.token))
         return 0;
     if (bearer && setup->find_session &&
         setup->find_session(setup->context, bearer, &connection->uid, &connection->gid))

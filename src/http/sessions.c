@@ -1,7 +1,6 @@
 /* sessions.c - browser sessions and the passes that open them. */
 #include "http/sessions.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,12 +2,10 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stdint.h>
-
-struct http;
 
 struct daemon;
 struct error;
+struct http;
 struct routes;
 struct uv_loop_s;
 

@@ -10,11 +10,9 @@
 #include "http/token.h"
 #include "model/event_record.h"
 
-struct engine;
 struct error;
 struct stream;
 struct tails;
-struct uv_loop_s;
 struct state;
 struct dashboard;
 

@@ -17,7 +17,6 @@
 #include "host/machine.h"
 #include "metrics/prometheus.h"
 #include "model/cluster.h"
-#include "store/store.h"
 #include "version.h"
 
 static void close_object(struct http_reply *reply)
