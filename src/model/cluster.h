@@ -72,6 +72,10 @@ struct cluster {
 int cluster_load(struct cluster *cluster, struct arena *arena, const char *text,
                  struct error *err);
 
+/* A YAML file that is in memory already, as if it were a file of that name. */
+int cluster_parse(struct cluster *cluster, struct arena *arena, const char *name,
+                  const void *bytes, size_t count, struct error *err);
+
 /* Build one piece by piece: begin, add nodes, end. */
 void cluster_begin(struct cluster *cluster, struct arena *arena, const char *name,
                    uint32_t node_max);

@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "model/cluster.h"
-#include "model/cluster_yaml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -16,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct cluster cluster;
     struct error err = { "" };
     arena_init(&arena, 0);
-    int r = cluster_yaml_parse(&cluster, &arena, "input", data, size, &err);
+    int r = cluster_parse(&cluster, &arena, "input", data, size, &err);
     assert(r == 0 || err.text[0]);
     arena_release(&arena);
     return 0;

@@ -9,7 +9,6 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "model/cluster.h"
-#include "model/cluster_yaml.h"
 
 ARENA_FIXTURE(arena);
 static struct cluster cluster;
@@ -134,7 +133,7 @@ static void types_are_looked_up_by_name(void **state)
 static int parse(const char *text)
 {
     err.text[0] = '\0';
-    return cluster_yaml_parse(&cluster, &arena, "c.yaml", text, strlen(text), &err);
+    return cluster_parse(&cluster, &arena, "c.yaml", text, strlen(text), &err);
 }
 
 static void yaml_sets_everything(void **state)
