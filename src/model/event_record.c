@@ -2,7 +2,9 @@
 #include "model/event_record.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -303,6 +305,24 @@ static int read_line(const struct json *line, struct arena *arena,
     return read_details(line, arena, record);
 }
 
+/*
+ * The time to the nanosecond, which a JSON number, a double, does not hold: from the first
+ * members of a line as event_record_write() writes them; otherwise 'near_ns'.
+ */
+static int64_t read_exact_time(const char *text, size_t count, int64_t near_ns)
+{
+    char head[64];
+    uint64_t seq, s;
+    uint32_t ns;
+    int from = 0, to = 0;
+    snprintf(head, sizeof head, "%.*s", (int)(count < 63 ? count : 63), text);
+    if (sscanf(head, "{\"seq\":%" SCNu64 ",\"at\":%" SCNu64 ".%n%9" SCNu32 "%n", &seq,
+               &s, &from, &ns, &to) != 3 ||
+        to - from != 9 || s >= (uint64_t)AT_MAX_S)
+        return near_ns;
+    return (int64_t)s * NS_PER_S + ns;
+}
+
 int event_record_read(const char *text, size_t count, struct arena *arena,
                       struct event_record *ret_record)
 {
@@ -311,6 +331,8 @@ int event_record_read(const char *text, size_t count, struct arena *arena,
         return -EINVAL;
     *ret_record = (struct event_record){ 0 };
     int r = read_line(line, arena, ret_record);
+    struct event *event = &ret_record->event;
+    event->at_ns = read_exact_time(text, count, event->at_ns);
     json_free(line);
     return r;
 }

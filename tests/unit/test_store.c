@@ -90,8 +90,11 @@ static struct db *make_other(const char *file, const char *sql, int version)
     struct db *db;
     const char *const steps[] = { sql, "" };
     works(db_open(&db, file, steps, version > 1 ? version : 1, &err));
-    if (version < 1)
-        works(db_run(db_prepare(db, "PRAGMA user_version = 0"), &err));
+    if (version < 1) {
+        struct db_query *query = db_prepare(db, "PRAGMA user_version = 0");
+        works(db_run(query, &err));
+        db_finish(query);
+    }
     works(db_commit(db, &err));
     return db;
 }
