@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "base/buf.h"
 #include "base/json_write.h"
 #include "model/cluster.h"
 #include "model/state.h"

@@ -1,7 +1,6 @@
 /* berth-slurm.c - the program between berthd and Slurm: berthd starts and ends it. */
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/error.h"
 #include "base/field.h"
 #include "base/json.h"
 #include "base/yaml.h"

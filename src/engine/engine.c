@@ -2,7 +2,6 @@
 #include "engine/engine.h"
 
 #include <assert.h>
-#include <errno.h>
 
 #include "base/error.h"
 #include "base/sort.h"

@@ -3,9 +3,7 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <string.h>
 
-#include "base/error.h"
 #include "base/field.h"
 #include "base/json.h"
 #include "base/yaml.h"

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "base/error.h"
 #include "host/gpus.h"
 
 int machine_find(struct machine *machine, struct arena *arena, const char *fake,

@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/error.h"
-
 static bool is_secret(const char *text)
 {
     return strlen(text) == TOKEN_CHARS &&

@@ -10,7 +10,6 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/rng.h"
 #include "lab/bench.h"
 #include "policy/shared/gains.h"

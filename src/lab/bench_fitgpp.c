@@ -9,7 +9,6 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/rng.h"
 #include "lab/bench.h"
 #include "model/cluster.h"

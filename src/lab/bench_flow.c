@@ -7,12 +7,10 @@
  * curve.  Rows are the longest of several decisions.
  */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/rng.h"
 #include "flow/flow.h"
 #include "lab/bench.h"

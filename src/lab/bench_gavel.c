@@ -10,7 +10,6 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "lab/bench.h"
 #include "model/cluster.h"
 #include "model/throughput.h"

@@ -10,7 +10,6 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/memory.h"
 #include "lab/bench.h"
 #include "model/cluster.h"

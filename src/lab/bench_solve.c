@@ -11,7 +11,6 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/memory.h"
 #include "base/rng.h"
 #include "lab/bench.h"

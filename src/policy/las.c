@@ -20,8 +20,6 @@
  */
 #include "policy/policy.h"
 
-#include <math.h>
-
 #include "base/arena.h"
 #include "base/tree.h"
 #include "base/units.h"

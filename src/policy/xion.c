@@ -21,7 +21,6 @@
 
 #include <stddef.h>
 
-#include "base/arena.h"
 #include "policy/shared/preempt.h"
 #include "policy/shared/cost_test.h"
 #include "policy/shared/sizes.h"

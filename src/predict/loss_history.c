@@ -2,7 +2,6 @@
 #include "predict/loss_history.h"
 
 #include <math.h>
-#include <string.h>
 
 #define WEIGHT_PER_POINT 0.95 /* of a report, for each one after it */
 #define LOSS_HISTORY_NEW 8    /* newest reports that stay as they are */

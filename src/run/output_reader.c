@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <math.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

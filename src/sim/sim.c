@@ -17,7 +17,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/grow.h"
 #include "base/memory.h"
 #include "engine/engine.h"
 #include "flow/flow.h"

@@ -1,13 +1,11 @@
 /* bridge_messages.c - encode records of Slurm as lines of JSON. */
 #include "slurm/bridge_messages.h"
 
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/hash.h"
 #include "base/json_write.h"
 #include "base/json.h"

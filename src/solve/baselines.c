@@ -8,7 +8,6 @@
 #include "base/arena.h"
 #include "base/sort.h"
 #include "solve/assignment.h"
-#include "solve/problem.h"
 
 void shares_isolated(uint32_t job_count, uint32_t type_count, const double *capacity,
                      const double *gang, double *ret_x)

@@ -6,7 +6,6 @@
  */
 #include "store/store.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,8 +13,6 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/memory.h"
-#include "metrics/ledger.h"
-#include "model/cluster.h"
 #include "model/event_record.h"
 #include "model/state.h"
 #include "store/db.h"

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "base/arena.h"
-#include "base/error.h"
 #include "model/cluster.h"
 #include "model/admission.h"
 #include "model/throughput.h"

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/error.h"
 #include "base/memory.h"
 #include "model/cluster.h"
 #include "model/throughput.h"

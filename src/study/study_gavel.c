@@ -10,9 +10,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/error.h"
 #include "base/grow.h"
 #include "base/memory.h"
 

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "base/grow.h"
 #include "base/memory.h"
 #include "model/admission.h"

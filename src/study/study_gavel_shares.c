@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "solve/solve.h"
 #include "study/study_gavel.h"
 #include "study/gavel_jobs.h"

@@ -9,14 +9,12 @@
  * forecasts, on resizes that take time, on curves of real training, and on jobs that were not
  * used when the settings were chosen.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/memory.h"
 #include "model/cluster.h"
 #include "model/throughput.h"

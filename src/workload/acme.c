@@ -6,7 +6,6 @@
  * it counts from the submission.  The kind of work ('type': Pretrain, Evaluation, …)
  * becomes the group of the job.
  */
-#include <errno.h>
 
 #include "workload/csv.h"
 #include "workload/format.h"

@@ -10,7 +10,6 @@
  * seconds from a hidden epoch.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

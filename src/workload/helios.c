@@ -5,7 +5,6 @@
  * Run time is end - start; 'duration' and 'queue' repeat the times.  Where jobs
  * ran (node_num) is left out: a replay decides that itself.
  */
-#include <errno.h>
 
 #include "workload/csv.h"
 #include "workload/format.h"

@@ -1,11 +1,9 @@
 /* log.c - what the logs of Slurm-like clusters have in common: one row per job. */
 #include "workload/log.h"
 
-#include <errno.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base/error.h"
 #include "workload/format.h"
 
 #define CPUS_MAX 1000000

@@ -5,11 +5,9 @@
  *
  * No ids, not in order.  gpu_time is redundant and guards against damaged lines.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/error.h"
 #include "base/units.h"
 #include "workload/csv.h"
 #include "workload/format.h"

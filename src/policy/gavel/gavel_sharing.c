@@ -16,7 +16,6 @@
  *
  * So a round costs what is sorted, jobs and units, and never what could be paired.
  */
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -24,7 +23,6 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/sort.h"
-#include "model/cluster.h"
 #include "model/free_index.h"
 #include "policy/gavel/gavel_sharing_classes.h"
 #include "policy/gavel/gavel_common.h"

@@ -9,7 +9,6 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "model/node_set.h"
-#include "model/throughput.h"
 #include "predict/estimate.h"
 #include "solve/solve.h"
 

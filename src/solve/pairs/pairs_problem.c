@@ -3,10 +3,8 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/error.h"
 #include "solve/pairs/pairs_problem.h"
 #include "solve/solve.h"
-#include "solve/lp/lp_goals.h"
 
 /* The programme as one for pairs: every job a class of its own. */
 static struct pairs_input make_input(const struct problem *problem)

@@ -19,7 +19,6 @@
  */
 #include "solve/sums/auction.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <string.h>
