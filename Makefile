@@ -8,7 +8,7 @@
 #   make deb          Debian's packages, in build/deb
 #   make check-packages  install, use, upgrade and purge them in an empty Debian 12 (as root)
 #   make bench        how fast: figures per second and per decision
-#   make soak         the slow tests
+#   make soak         the slow tests, and 20 million inputs for the parsers
 #   make coverage     which lines and branches the tests reach
 #   make evidence     measure all that is claimed, write docs/evidence; takes hours
 #   make pictures     the dashboard's pictures in docs/
@@ -50,6 +50,7 @@ check:
 soak:
 	@tools/setup check
 	@tools/check --soak
+	@tools/fuzz --inputs 20000000 || test $$? = 77
 
 coverage:
 	@tools/setup check
@@ -80,7 +81,7 @@ pictures: all
 	@node web/dev/pictures.mjs docs/pictures $(BUILD)/web
 
 format:
-	@git ls-files -z '*.c' '*.h' | xargs -0 -r clang-format -i
+	@git ls-files -z '*.c' '*.cc' '*.h' | xargs -0 -r clang-format -i
 
 tidy: all
 	@tools/tidy $(BUILD)
@@ -90,7 +91,7 @@ install: all
 	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --quiet
 
 clean:
-	rm -rf build build-asan build-clang build-coverage berth-report.html
+	rm -rf build build-asan build-clang build-coverage build-fuzz berth-report.html
 
 .PHONY: all demo demo-slurm check soak coverage evidence check-fresh deb check-packages bench pictures \
 	format tidy install clean

@@ -12,7 +12,8 @@ local managed = { gpu = true }
 -- Who may start jobs besides root: the numeric user id that berth-slurm runs as, or nil.
 local berth_uid = nil
 
--- Where jobs may report how far they are: "http://HOST:PORT" of 'berthd --listen', or nil.
+-- Where jobs may report how far they are: "https://HOST:PORT#FINGERPRINT" of 'berthd --listen',
+-- with the fingerprint that 'berth token list' prints; or nil.
 local report_to = nil
 
 -- Every job that waits for Berth is held, so an owner's own hold ('sbatch -H', 'scontrol

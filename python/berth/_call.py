@@ -7,6 +7,8 @@ import socket
 import subprocess
 import urllib.parse
 
+from . import _tls
+
 ANSWER_MAX = 64 << 20
 
 
@@ -65,16 +67,22 @@ def start_daemon():
         raise ConnectionError(f"berth up: {done.stdout.strip()}")
 
 
-def _connect(address, timeout):
+def _token():
+    """What a URL is told, if anything: the token, or the one in a file."""
+    path = os.environ.get("BERTH_TOKEN_FILE")
+    if os.environ.get("BERTH_TOKEN") or not path:
+        return os.environ.get("BERTH_TOKEN")
+    with open(path, encoding="ascii") as file:
+        return file.readline().strip()
+
+
+def _connect(address, timeout, token):
     if "://" not in address:
         return _UnixConnection(address, timeout)
     url = urllib.parse.urlsplit(address)
     if url.scheme == "unix":
         return _UnixConnection(url.path, timeout)
-    kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
-    if url.scheme not in kinds or not url.hostname:
-        raise ValueError(f"BERTH_ADDR is {address!r}, want a socket's path or a URL")
-    return kinds[url.scheme](url.hostname, url.port, timeout=timeout)
+    return _tls.connect(address, timeout, token)
 
 
 def _sentence(data, status):
@@ -95,12 +103,13 @@ def raw(method, path, body=None, timeout=60, address=None):
     if address is None:
         raise ConnectionError("no berthd is running")
     headers = {"Accept": "application/json"}
-    if os.environ.get("BERTH_TOKEN"):
-        headers["Authorization"] = "Bearer " + os.environ["BERTH_TOKEN"]
+    token = _token() if "://" in address else None
+    if token:
+        headers["Authorization"] = "Bearer " + token
     if body is not None:
         body = json.dumps(body).encode("utf-8")
         headers["Content-Type"] = "application/json"
-    connection = _connect(address, timeout)
+    connection = _connect(address, timeout, token)
     try:
         connection.request(method, path, body, headers)
         answer = connection.getresponse()

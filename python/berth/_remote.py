@@ -4,14 +4,13 @@ What it says goes into a file that berthd follows (BERTH_PROGRESS_FILE), or over
 berthd (BERTH_REPORT_TO), which knows by munge whose job it is.  A thread does that, with the
 newest report and at most one per second; no call blocks, raises or prints.
 """
-import http.client
 import json
 import os
 import subprocess
 import threading
 import time
-from urllib.parse import urlsplit
 
+from . import _tls
 from ._client import REPORT_EVERY_S, number
 
 AGAIN_S = 10.0  # after something went wrong; longer each time
@@ -86,10 +85,7 @@ class Remote:
             file.write(" ".join(words) + "\n")
 
     def _post(self, what, body):
-        parts = urlsplit(self.to)
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else \
-            http.client.HTTPConnection
-        line = kind(parts.netloc, timeout=TIMEOUT_S)
+        line = _tls.connect(self.to, TIMEOUT_S)
         headers = {"Content-Type": "application/json", "Connection": "close"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"

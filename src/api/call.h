@@ -12,12 +12,17 @@
 struct call;
 struct error;
 struct json;
+struct patience;
 
 /*
  * Find the daemon: 'address' (a socket's path or a URL; NULL: BERTH_ADDR, else this user's
  * own, else the system's).  Only the address is settled here; nothing is sent.  For URLs
- * the token is in BERTH_TOKEN, or in the file that BERTH_TOKEN_FILE names, or where this
- * user's own daemon puts it, in the state folder.
+ * the token is in BERTH_TOKEN, or in the file that BERTH_TOKEN_FILE names, or, for one of
+ * this machine, where this user's own daemon puts it, in the state folder.
+ *
+ * http:// is accepted for loopback only.  With https:// berthd proves itself by its key: that
+ * of the fingerprint behind the address (https://HOST:PORT#FINGERPRINT), else of the one in
+ * the token; where neither has one, by a certificate that this machine trusts.
  */
 int call_open(struct call **ret_call, const char *address, struct error *err);
 void call_close(struct call *call);
@@ -41,6 +46,20 @@ bool call_answers(struct call *call);
  */
 int call_json(struct call *call, const char *method, const char *path,
               const struct json *body, struct json **ret, struct error *err);
+
+/* How long to try again while berthd has no room for a request (patience.h); not at all
+ * unless it is changed. */
+struct patience *call_patience(struct call *call);
+
+/* Close the connection until the next request: users may have a limited number of them. */
+void call_rest(struct call *call);
+/*
+ * Submit jobs under a key (NULL: a random one).  If the connection is closed before the answer
+ * has come, the same is sent again under the same key until berthd answers, for half a minute:
+ * berthd accepts it once.
+ */
+int call_submit(struct call *call, const struct json *body, const char *key,
+                struct json **ret, struct error *err);
 
 /* Do not wait longer than this for an answer. */
 void call_hurry(struct call *call, long seconds);

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/field.h"
 #include "base/json.h"
+#include "base/json_piece.h"
 #include "base/memory.h"
 #include "base/suggest.h"
 #include "base/units.h"
@@ -64,6 +65,7 @@ static const struct field fields[] = {
     { "error", FIELD_WORD, LAUNCH(err), .max = REQUEST_PATH_MAX },
     { "ckpt_dir", FIELD_WORD, LAUNCH(ckpt_dir), .max = REQUEST_PATH_MAX },
     { "progress_file", FIELD_WORD, LAUNCH(progress), .max = REQUEST_PATH_MAX },
+    { "umask", FIELD_COUNT, LAUNCH(umask), .max = 0777 },
     { "pattern", FIELD_WORD, LAUNCH(pattern), .max = LISTED_MAX },
     { "stays", FIELD_FLAG, SPEC(stays) },
     { "submitted", FIELD_TIME, LAUNCH(submitted_ns), .max = SECONDS_MAX },
@@ -96,6 +98,7 @@ struct request_reader {
     struct request *request;
     struct arena *arena;
     size_t bytes; /* of all texts so far */
+    bool kept;    /* the command may be elsewhere */
     struct error *err;
 };
 
@@ -238,9 +241,12 @@ static int read_env(struct request_reader *reader, const struct field *field,
         if (!*key || strchr(key, '='))
             return error_set(reader->err, -EINVAL,
                              "env: \"%.100s\" is no name of a variable", key);
-        size_t size = strlen(key) + strlen(text) + 2;
+        size_t before = strlen(key) + 1;
+        size_t size = before + strlen(text) + 1;
         char *both = arena_array(reader->arena, char, size);
-        snprintf(both, size, "%s=%s", key, text);
+        memcpy(both, key, before); /* faster than printing, and there are many */
+        both[before - 1] = '=';
+        memcpy(both + before, text, size - before);
         reader->bytes += size;
         words[count++] = both;
     }
@@ -477,7 +483,7 @@ static int complete_request(struct request_reader *reader, const struct json *js
 
     if (launch->cwd[0] != '/')
         return set_wrong(reader, "cwd", "an absolute path");
-    int r = check_command(reader);
+    int r = reader->kept ? 0 : check_command(reader);
     if (r == 0)
         r = check_gpus(reader);
     if (r < 0)
@@ -502,23 +508,108 @@ static int complete_request(struct request_reader *reader, const struct json *js
     return 0;
 }
 
-int request_read(struct request *request, struct arena *arena, const struct json *json,
-                 struct error *err)
+static int read_fields(struct request_reader *reader, const struct json *json)
 {
-    struct request_reader reader = { .request = request, .arena = arena, .err = err };
-    request_defaults(request);
+    request_defaults(reader->request);
     if (!json_is_object(json))
-        return error_set(err, -EINVAL, "job: want an object");
+        return error_set(reader->err, -EINVAL, "job: want an object");
 
     const char *key;
     const struct json *value;
     for (void *at = NULL; (at = json_member(json, at, &key, &value));) {
         const struct field *field = field_of(key);
-        int r = field ? read_field(&reader, field, value) : no_field(&reader, key);
+        int r = field ? read_field(reader, field, value) : no_field(reader, key);
         if (r < 0)
             return r;
     }
-    return complete_request(&reader, json);
+    return complete_request(reader, json);
+}
+
+int request_read(struct request *request, struct arena *arena, const struct json *json,
+                 struct error *err)
+{
+    struct request_reader reader = { .request = request, .arena = arena, .err = err };
+    return read_fields(&reader, json);
+}
+
+int request_read_kept(struct request *request, struct arena *arena,
+                      const struct json *json, struct error *err)
+{
+    struct request_reader reader = {
+        .request = request, .arena = arena, .kept = true, .err = err
+    };
+    return read_fields(&reader, json);
+}
+
+static const char *copy_json(struct arena *arena, const struct json *json)
+{
+    char *text = json ? json_text_exact(json) : NULL;
+    const char *copy = text ? arena_text(arena, text) : NULL;
+    free(text);
+    return copy;
+}
+
+void request_split(struct request_texts *texts, struct arena *arena,
+                   const struct json *json)
+{
+    struct json *rest = json_copy_shared(json);
+    texts->env = copy_json(arena, json_get(json, "env"));
+    texts->script = copy_json(arena, json_get(json, "script"));
+    json_remove(rest, "env");
+    json_remove(rest, "script");
+    texts->request = copy_json(arena, rest);
+    json_free(rest);
+}
+
+/* A copy of so many bytes, as a text. */
+static char *copy_bytes(struct arena *arena, const char *bytes, size_t count)
+{
+    char *copy = arena_array(arena, char, count + 1);
+    memcpy(copy, bytes, count);
+    return copy;
+}
+
+static bool is_key(const struct json_piece *piece, const char *key)
+{
+    return piece->key_count == strlen(key) &&
+           memcmp(piece->key, key, piece->key_count) == 0;
+}
+
+/* Append a member as it stands: its key with quotes, a colon, its value. */
+static size_t add_piece(char *to, size_t count, const struct json_piece *piece)
+{
+    if (count > 1)
+        to[count++] = ',';
+    to[count++] = '"';
+    memcpy(to + count, piece->key, piece->key_count);
+    count += piece->key_count;
+    to[count++] = '"';
+    to[count++] = ':';
+    memcpy(to + count, piece->value, piece->value_count);
+    return count + piece->value_count;
+}
+
+void request_split_text(struct request_texts *texts, struct arena *arena,
+                        const char *text, const struct json *json)
+{
+    struct json_piece piece;
+    size_t count = 1;
+    char *rest = arena_array(arena, char, strlen(text) + 3);
+    *texts = (struct request_texts){ .request = rest };
+    rest[0] = '{';
+    for (const char *at = text; (at = json_piece_next(at, &piece));) {
+        if (memchr(piece.key, '\\', piece.key_count)) {
+            request_split(texts, arena, json); /* a key in another spelling */
+            return;
+        }
+        if (is_key(&piece, "env"))
+            texts->env = copy_bytes(arena, piece.value, piece.value_count);
+        else if (is_key(&piece, "script"))
+            texts->script = copy_bytes(arena, piece.value, piece.value_count);
+        else
+            count = add_piece(rest, count, &piece);
+    }
+    rest[count] = '}';
 }
 
 static void write_words(struct json *object, const char *key, const char *const *words)

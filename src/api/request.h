@@ -67,6 +67,31 @@ int request_read(struct request *request, struct arena *arena, const struct json
                  struct error *err);
 
 /*
+ * The same for a request of which 'command', 'script' and 'env' are kept elsewhere: none of
+ * them has to be there.
+ */
+int request_read_kept(struct request *request, struct arena *arena,
+                      const struct json *json, struct error *err);
+
+/*
+ * A request as the store keeps it: what starts the job apart from what schedules it, so that
+ * a restart reads little.  Each is JSON; NULL: the request has no such field.
+ */
+struct request_texts {
+    const char *request; /* all but the next two  */
+    const char *env;     /* an object             */
+    const char *script;  /* a text, with quotes   */
+};
+
+/* Make the texts, in 'arena'. */
+void request_split(struct request_texts *texts, struct arena *arena,
+                   const struct json *json);
+
+/* The same from the text that 'json' was read from, which is faster. */
+void request_split_text(struct request_texts *texts, struct arena *arena,
+                        const char *text, const struct json *json);
+
+/*
  * Write one: what request_read() makes of it is equal, if it was printed with all digits
  * (json_text_exact).  Standard values are left out.
  */

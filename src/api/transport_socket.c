@@ -82,7 +82,11 @@ static int connect_socket(struct socket_transport *s, struct error *err)
     while (r < 0 && errno == EINTR);
     if (r == 0)
         return 0;
+    bool is_busy = errno == EAGAIN; /* it listens, and has not accepted for a while */
     close_socket(s);
+    if (is_busy)
+        return error_set(err, -EAGAIN, "%.200s: berthd accepts no connection in %d s",
+                         s->path, CONNECT_S);
     return error_set(err, -ECONNREFUSED, "no berthd answers at %.200s", s->path);
 }
 
@@ -296,6 +300,8 @@ static int write_request(const struct transport_request *q, struct buf *text,
     buf_text(text, "Content-Type: application/json\r\n");
     if (q->token)
         buf_print(text, "Authorization: Bearer %s\r\n", q->token);
+    if (q->key)
+        buf_print(text, "Idempotency-Key: %s\r\n", q->key);
     if (q->body)
         buf_print(text, "Content-Length: %zu\r\n", strlen(q->body));
     buf_text(text, "\r\n");
@@ -351,6 +357,11 @@ static int socket_ask(struct transport *transport,
     return r;
 }
 
+static void socket_rest(struct transport *transport)
+{
+    close_socket((struct socket_transport *)transport);
+}
+
 static void socket_close(struct transport *transport)
 {
     struct socket_transport *s = (struct socket_transport *)transport;
@@ -362,7 +373,9 @@ static void socket_close(struct transport *transport)
 struct transport *transport_socket(const char *path)
 {
     struct socket_transport *s = memory_checked(malloc(sizeof *s));
-    s->transport = (struct transport){ .ask = socket_ask, .close = socket_close };
+    s->transport = (struct transport){ .ask = socket_ask,
+                                       .close = socket_close,
+                                       .rest = socket_rest };
     s->path = memory_text(path);
     s->fd = -1;
     return &s->transport;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/token_text.h"
 #include "api/transport.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -51,8 +52,9 @@ static void load_library(void)
 /* --- asking ----------------------------------------------------------------------------- */
 
 struct url_transport {
-    struct transport transport; /* first */
-    char *base;                 /* what stands before the path */
+    struct transport transport;   /* first */
+    char *base;                   /* what stands before the path */
+    char pin[TOKEN_TEXT_PIN_MAX]; /* of the server's public key; "": none */
     CURL *easy;
     CURLM *multi;
     const struct transport_request *request;
@@ -95,6 +97,9 @@ static struct curl_slist *headers_of(const struct transport_request *q)
     struct curl_slist *headers =
         curl.slist_append(NULL, "Content-Type: application/json");
     headers = curl.slist_append(headers, "Expect:"); /* no 100-continue */
+    snprintf(text, sizeof text, "Idempotency-Key: %s", q->key ? q->key : "");
+    if (q->key)
+        headers = curl.slist_append(headers, text);
     snprintf(text, sizeof text, "Authorization: Bearer %s", q->token ? q->token : "");
     return q->token ? curl.slist_append(headers, text) : headers;
 }
@@ -114,6 +119,11 @@ static void set_options(struct url_transport *u, const char *url,
     curl.easy_setopt(u->easy, CURLOPT_CUSTOMREQUEST, q->method);
     curl.easy_setopt(u->easy, CURLOPT_WRITEFUNCTION, pass_bytes);
     curl.easy_setopt(u->easy, CURLOPT_WRITEDATA, u);
+    if (u->pin[0]) { /* the key says who it is: no chain and no name has to */
+        curl.easy_setopt(u->easy, CURLOPT_PINNEDPUBLICKEY, u->pin);
+        curl.easy_setopt(u->easy, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl.easy_setopt(u->easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
     if (!q->body)
         return;
     curl.easy_setopt(u->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(q->body));
@@ -128,6 +138,17 @@ static int result_of(const struct url_transport *u, CURLcode code, struct error 
         return 0;
     if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST)
         return error_set(err, -ECONNREFUSED, "no berthd answers at %.200s", u->base);
+    if (code == CURLE_SSL_PINNEDPUBKEYNOTMATCH)
+        return error_set(err, -EACCES,
+                         "%.100s: the key of its certificate has another fingerprint "
+                         "than the token or the address says; nothing was sent",
+                         u->base);
+    if (code == CURLE_PEER_FAILED_VERIFICATION)
+        return error_set(err, -EACCES,
+                         "%.60s: its certificate is not trusted here; use a token that "
+                         "has its fingerprint, or write it behind the address: "
+                         "https://HOST:PORT#FINGERPRINT",
+                         u->base);
     int r = code == CURLE_OPERATION_TIMEDOUT                         ? -ETIMEDOUT
             : code == CURLE_PARTIAL_FILE || code == CURLE_RECV_ERROR ? -EPIPE
                                                                      : -EIO;
@@ -165,7 +186,8 @@ static void url_close(struct transport *transport)
     free(u);
 }
 
-int transport_url(struct transport **ret_transport, const char *base, struct error *err)
+int transport_url(struct transport **ret_transport, const char *base,
+                  const char *fingerprint, struct error *err)
 {
     pthread_once(&loaded, load_library);
     if (why_not)
@@ -180,6 +202,8 @@ int transport_url(struct transport **ret_transport, const char *base, struct err
     u->easy = curl.easy_init();
     u->multi = curl.multi_init();
     u->base = memory_text(base);
+    if (fingerprint)
+        token_text_pin(fingerprint, u->pin);
     if (!u->easy || !u->multi)
         memory_exhausted();
     *ret_transport = &u->transport;

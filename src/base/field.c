@@ -181,10 +181,3 @@ bool field_set_whole(const struct field *field, void *self, int64_t value)
         return value >= 0 && value <= UINT32_MAX;
     }
 }
-
-bool field_is_set(const struct field *field, const void *self)
-{
-    return field_is_whole(field)
-               ? field_get_whole(field, self) != 0
-               : *(const char *const *)((const char *)self + field->offset) != NULL;
-}

@@ -52,9 +52,6 @@ struct field {
 /* A bound or a value as people write it: 1e8, not 1e+08. */
 const char *field_show_number(char *text, size_t size, double value);
 
-/* Whether the member is not 0, false or NULL; not for FIELD_NUMBER, _BUFFER and _OTHER. */
-bool field_is_set(const struct field *field, const void *self);
-
 /* What a value has to be, for a sentence: "a whole number from 1 to 8". */
 const char *field_describe(const struct field *field, char *text, size_t size);
 

@@ -89,6 +89,13 @@ struct json *json_copy_of(const struct json *json)
     return from_jansson(copy);
 }
 
+struct json *json_copy_shared(const struct json *json)
+{
+    json_t *copy = json_copy(to_jansson(json));
+    check_built(copy ? 0 : -1);
+    return from_jansson(copy);
+}
+
 void json_put(struct json *object, const char *key, struct json *child)
 {
     check_built(json_object_set_new(to_jansson(object), key, to_jansson(child)));
@@ -167,7 +174,8 @@ char *json_text(const struct json *json)
 
 char *json_text_exact(const struct json *json)
 {
-    char *text = json_dumps(to_jansson(json), JSON_REAL_PRECISION(17) | JSON_COMPACT);
+    char *text = json_dumps(to_jansson(json),
+                            JSON_REAL_PRECISION(17) | JSON_COMPACT | JSON_ENCODE_ANY);
     check_built(text ? 0 : -1);
     return text;
 }

@@ -25,8 +25,9 @@ void json_free(struct json *json);
 /* Whether JSON can hold this text: it is UTF-8. */
 bool json_can_say(const char *text);
 
-/* A deep copy. */
+/* A deep copy; and one that shares its members with the original. */
 struct json *json_copy_of(const struct json *json);
+struct json *json_copy_shared(const struct json *json);
 
 /* Set a member of an object, which owns 'child' from now on.  The order is kept. */
 void json_put(struct json *object, const char *key, struct json *child);

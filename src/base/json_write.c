@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 
 static void write_quoted(struct buf *buf, const char *text)
 {
@@ -13,12 +14,17 @@ static void write_quoted(struct buf *buf, const char *text)
     for (const char *plain = text;; text++) {
         unsigned char c = (unsigned char)*text;
         bool is_control = c < 0x20 || c == 0x7f;
-        if (!is_control && c != '"' && c != '\\')
+        size_t length = c < 0x80 ? 1 : utf8_length(text);
+        if (!is_control && c != '"' && c != '\\' && length > 0) {
+            text += length - 1;
             continue;
+        }
         buf_add(buf, plain, (size_t)(text - plain));
         if (c == '\0')
             break;
-        if (is_control)
+        if (length == 0)
+            buf_text(buf, UTF8_REPLACEMENT);
+        else if (is_control)
             buf_print(buf, "\\u%04x", c);
         else
             buf_print(buf, "\\%c", c);

@@ -1,6 +1,8 @@
 /*
  * json_write.h - the streaming JSON writer: values appended to a buffer.
  *
+ * Bytes of texts that are not UTF-8 are replaced by U+FFFD.
+ *
  * The writer adds commas by itself: a value needs none right after an opening brace, a
  * bracket or a colon.  Keys are constants of the program and are not escaped; a NULL key
  * writes an item of an array.

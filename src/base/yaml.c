@@ -260,6 +260,14 @@ int yaml_wrong(const struct yaml_file *file, const char *path, struct error *err
                      (long long)json_count_at(file->lines, path), what);
 }
 
+/* Whether the member is not 0, false or NULL; not for FIELD_NUMBER, _BUFFER and _OTHER. */
+static bool member_is_set(const struct field *field, const void *self)
+{
+    return field_is_whole(field)
+               ? field_get_whole(field, self) != 0
+               : *(const char *const *)((const char *)self + field->offset) != NULL;
+}
+
 static int set_member(const struct yaml_file *file, const char *path,
                       const struct field *field, const struct json *value, void *self,
                       bool fill, struct arena *arena, struct error *err)
@@ -272,7 +280,7 @@ static int set_member(const struct yaml_file *file, const char *path,
     char owner[160];
     snprintf(owner, sizeof owner, "%.100s:%lld", file->name,
              (long long)json_count_at(file->lines, path));
-    if (fill && field_is_set(field, self))
+    if (fill && member_is_set(field, self))
         self = NULL;
     if (field->type == FIELD_FLAG)
         text = is_one_of(text, yes) ? "true" : is_one_of(text, no) ? "false" : text;

@@ -1,22 +1,38 @@
-/* berth-run.c - one job's supervisor: started by berthd, outlives it. */
+/* berth-run.c - one job's supervisor: started by berthd or berth-launch, outlives them. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "host/attempt.h"
+#include "run/start.h"
 #include "run/supervisor.h"
 #include "version.h"
 
 static const char usage[] =
-    "berth-run --dir JOBDIR [--link FD]\n"
+    "berth-run --run DIR --state DIR --order FD [--link FD]\n"
+    "berth-run --run DIR --state DIR --adopt FD\n"
     "\n"
-    "Runs the job that JOBDIR/launch describes and keeps its exit status until berthd\n"
-    "has collected it.  berthd starts it; there is no need to do so by hand.\n"
+    "Runs one job and keeps its exit status until berthd has collected it.  berthd "
+    "and\n"
+    "berth-launch start it; there is no need to do so by hand.\n"
     "\n"
-    "  --dir JOBDIR   the folder of this attempt\n"
+    "  --run DIR      folder of attempts\n"
+    "  --state DIR    folder of output and checkpoints\n"
+    "  --order FD     sealed memory with the order\n"
     "  --link FD      an open connection to berthd\n"
+    "  --adopt FD     what berth-launch has started already\n"
     "  --help, --version\n";
+
+struct arguments {
+    const char *run, *state;
+    int order, link, adopt;
+};
 
 static int print_error(const char *why, const char *word)
 {
@@ -24,31 +40,114 @@ static int print_error(const char *why, const char *word)
     return 2;
 }
 
-int main(int argc, char **argv)
+static bool read_descriptor(const char *text, int *ret)
 {
-    const char *dir = NULL;
-    long link = -1;
+    char *end;
+    long fd = strtol(text, &end, 10);
+    *ret = (int)fd;
+    return *end == '\0' && fd >= 3 && fd <= 1024;
+}
+
+/* 0: go on; else the exit status plus 1. */
+static int read_arguments(struct arguments *arguments, int argc, char **argv)
+{
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0)
-            return fputs(usage, stdout) < 0;
+            return (fputs(usage, stdout) < 0) + 1;
         if (strcmp(argv[i], "--version") == 0)
-            return puts("berth-run " BERTH_VERSION) < 0;
-        char *end;
-        if (strcmp(argv[i], "--dir") == 0 && i + 1 < argc)
-            dir = argv[++i];
-        else if (strcmp(argv[i], "--link") == 0 && i + 1 < argc) {
-            link = strtol(argv[++i], &end, 10);
-            if (*end != '\0' || link < 3 || link > 1024)
-                return print_error("--link: want a number of a descriptor, not ",
-                                   argv[i]);
-        } else
-            return print_error("unknown word ", argv[i]);
+            return (puts("berth-run " BERTH_VERSION) < 0) + 1;
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        int *fd = strcmp(argv[i], "--order") == 0   ? &arguments->order
+                  : strcmp(argv[i], "--link") == 0  ? &arguments->link
+                  : strcmp(argv[i], "--adopt") == 0 ? &arguments->adopt
+                                                    : NULL;
+        const char **text = strcmp(argv[i], "--run") == 0     ? &arguments->run
+                            : strcmp(argv[i], "--state") == 0 ? &arguments->state
+                                                              : NULL;
+        if ((!fd && !text) || !value)
+            return print_error("unknown or incomplete option ", argv[i]) + 1;
+        i++;
+        if (text)
+            *text = value;
+        else if (!read_descriptor(value, fd))
+            return print_error("want the number of an open descriptor, not ", value) +
+                   1;
     }
-    if (!dir || dir[0] != '/')
-        return print_error("--dir JOBDIR is missing, or not absolute", "");
-    struct error err;
-    int r = supervisor_run(dir, (int)link, &err);
+    if (!arguments->run || !arguments->state ||
+        (arguments->order < 0) == (arguments->adopt < 0))
+        return print_error("--run, --state and one of --order and --adopt are needed",
+                           "") +
+               1;
+    return 0;
+}
+
+/* Start the job with our own rights. */
+static int start_own(const struct arguments *arguments, struct started *started,
+                     struct launch_order *order, struct error *err)
+{
+    static struct attempts attempts;
+    const struct start_identity own = { .become = false };
+    int r = launch_order_unseal(order, arguments->order, err);
+    if (r == 0)
+        r = attempts_open(&attempts, arguments->run, arguments->state, ATTEMPTS_JOIN,
+                          err);
+    cgroup_tree_join(&attempts.cgroups, order->cgroups);
+    started->link = arguments->link;
+    fcntl(started->link, F_SETFD,
+          FD_CLOEXEC); /* inherited; the job must not inherit it */
+    fcntl(arguments->order, F_SETFD, FD_CLOEXEC);
+    if (r == 0)
+        r = start_attempt(&attempts, order, &own, started, err);
+    return r;
+}
+
+/*
+ * Root has started the job: give up its rights at once.  Only the effective identity is
+ * the user's, so the job cannot signal this process, and we can signal the job.
+ */
+static int adopt_started(const struct arguments *arguments, struct started *started,
+                         struct launch_order *order, struct error *err)
+{
+    int fd = arguments->adopt;
+    if (pread(fd, started, sizeof *started, 0) != (ssize_t)sizeof *started)
+        return error_set(err, -EINVAL, "--adopt: cannot be read");
+    close(fd);
+    uid_t uid = started->uid, service = started->service_uid;
+    gid_t gid = started->gid, service_group = started->service_gid;
+    if (setresgid(service_group, gid, service_group) < 0 ||
+        setresuid(service, uid, service) < 0 ||
+        (uid != 0 && service != 0 && setuid(0) == 0))
+        return error_set(err, -EPERM, "cannot give up root's rights");
+    prctl(PR_SET_DUMPABLE, 0);
+    return launch_order_unseal(order, started->order, err);
+}
+
+/* berthd learns over the link that there is no attempt. */
+static int refuse(int link, const struct error *err)
+{
+    char line[256];
+    int length = snprintf(line, sizeof line, "refused %.200s\n", err->text);
+    if (link >= 0)
+        (void)!send(link, line, (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return print_error(err->text, "") / 2;
+}
+
+int main(int argc, char **argv)
+{
+    static struct started started;
+    static struct launch_order order;
+    struct arguments arguments = { .order = -1, .link = -1, .adopt = -1 };
+    struct error err = { "" };
+    int status = read_arguments(&arguments, argc, argv);
+    if (status)
+        return status - 1;
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    int r = arguments.adopt >= 0 ? adopt_started(&arguments, &started, &order, &err)
+                                 : start_own(&arguments, &started, &order, &err);
     if (r == -EALREADY)
         return 3; /* a repeated order: the supervisor that began it goes on */
+    if (r < 0)
+        return refuse(started.link, &err);
+    r = supervisor_run(&started, &order, arguments.state, &err);
     return r < 0 ? print_error(err.text, "") / 2 : 0;
 }

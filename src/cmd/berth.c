@@ -14,19 +14,28 @@ extern const struct command command_sim, command_compare, command_gen, command_i
     command_solve, command_fit, command_policies, command_reproduce, command_bench;
 extern const struct command command_up, command_down, command_doctor, command_submit,
     command_run, command_queue, command_show, command_why, command_cancel, command_hold,
-    command_release, command_set, command_logs, command_top, command_nodes,
-    command_history, command_ledger, command_flows, command_ui, command_check_ckpt,
-    command_report, command_slurm;
+    command_release, command_limits, command_set, command_logs, command_top,
+    command_nodes, command_history, command_ledger, command_flows, command_ui,
+    command_check_ckpt, command_report, command_slurm, command_token;
 
 const struct command *const command_list[] = {
-    &command_sim,        &command_compare, &command_gen,      &command_import,
-    &command_solve,      &command_fit,     &command_policies, &command_reproduce,
-    &command_bench,      &command_run,     &command_submit,   &command_queue,
-    &command_show,       &command_why,     &command_logs,     &command_cancel,
-    &command_hold,       &command_release, &command_set,      &command_top,
-    &command_nodes,      &command_history, &command_ledger,   &command_flows,
-    &command_ui,         &command_up,      &command_down,     &command_doctor,
-    &command_check_ckpt, &command_report,  &command_slurm,    NULL,
+    &command_sim,      &command_compare,
+    &command_gen,      &command_import,
+    &command_solve,    &command_fit,
+    &command_policies, &command_reproduce,
+    &command_bench,    &command_run,
+    &command_submit,   &command_queue,
+    &command_show,     &command_why,
+    &command_logs,     &command_cancel,
+    &command_hold,     &command_release,
+    &command_limits,   &command_set,
+    &command_top,      &command_nodes,
+    &command_history,  &command_ledger,
+    &command_flows,    &command_ui,
+    &command_up,       &command_down,
+    &command_doctor,   &command_check_ckpt,
+    &command_report,   &command_slurm,
+    &command_token,    NULL,
 };
 
 #define COMMANDS_MAX 64

@@ -16,6 +16,8 @@
 #include "daemon/config.h"
 #include "daemon/daemon.h"
 #include "daemon/places.h"
+#include "daemon/privileges.h"
+#include "host/launcher_client.h"
 #include "version.h"
 
 #define LOCK_TRIES 500 /* 10 ms each */
@@ -26,7 +28,7 @@
 static const char help[] =
     "Usage: berthd [--state DIR] [--socket PATH] [--executor local|slurm]\n"
     "              [--fake-gpus TYPE:N,…] [--policy P] [--flow F]\n"
-    "              [--listen HOST:PORT] [--config FILE] [--system]\n"
+    "              [--listen HOST:PORT] [--config FILE] [--system [--user NAME]]\n"
     "\n"
     "Decides who runs on this machine's accelerators, and runs them. Needs no rights "
     "and no\n"
@@ -40,9 +42,16 @@ static const char help[] =
     "      --fake-gpus TYPE:N,…   slots that stand in for accelerators; none\n"
     "      --policy P             NAME[,setting=value…]; see 'berth policies'\n"
     "      --flow F               whose packets go first\n"
-    "      --listen HOST:PORT     HTTP over TCP as well, with the token in DIR/token\n"
+    "      --listen HOST:PORT     HTTP over TCP, with tokens; TLS beyond loopback\n"
     "      --config FILE          all of this in a file; see berthd.yaml(5)\n"
-    "      --system               as root: everybody's jobs, each as himself\n"
+    "      --system               started as root: jobs of all users, each as its "
+    "user\n"
+    "      --user NAME            with --system: user that berthd itself runs as\n"
+    "                             (default: berth)\n"
+    "      --root-jobs            with --system: run jobs of root as well\n"
+    "      --launcher PATH        with --system: socket of a berth-launch that runs "
+    "already;\n"
+    "                             berthd needs no root then\n"
     "      --version\n"
     "      --help                 show this\n"
     "\n"
@@ -60,6 +69,9 @@ enum {
     OPTION_LISTEN,
     OPTION_CONFIG,
     OPTION_SYSTEM,
+    OPTION_USER,
+    OPTION_ROOT_JOBS,
+    OPTION_LAUNCHER,
     OPTION_VERSION,
     OPTION_HELP
 };
@@ -74,6 +86,9 @@ static const struct option options[] = {
     { "listen", required_argument, NULL, OPTION_LISTEN },
     { "config", required_argument, NULL, OPTION_CONFIG },
     { "system", no_argument, NULL, OPTION_SYSTEM },
+    { "user", required_argument, NULL, OPTION_USER },
+    { "root-jobs", no_argument, NULL, OPTION_ROOT_JOBS },
+    { "launcher", required_argument, NULL, OPTION_LAUNCHER },
     { "version", no_argument, NULL, OPTION_VERSION },
     { "help", no_argument, NULL, OPTION_HELP },
     { NULL, 0, NULL, 0 },
@@ -111,6 +126,15 @@ static int read_options(int argc, char **argv, struct daemon_setup *setup,
             break;
         case OPTION_SYSTEM:
             setup->system = true;
+            break;
+        case OPTION_USER:
+            setup->user = optarg;
+            break;
+        case OPTION_ROOT_JOBS:
+            setup->root_jobs = true;
+            break;
+        case OPTION_LAUNCHER:
+            setup->launch_socket = optarg;
             break;
         case OPTION_VERSION:
             printf("berthd %s\n", BERTH_VERSION);
@@ -167,8 +191,15 @@ static int check_setup(struct daemon_setup *setup, struct error *err)
     int r = check_executor(setup, err);
     if (r < 0)
         return r;
-    if (setup->system && geteuid() != 0)
-        return error_set(err, -EINVAL, "--system needs root");
+    if (setup->system && geteuid() != 0 && !setup->launch_socket)
+        return error_set(err, -EINVAL, "--system needs root, or --launcher");
+    if (!setup->system && (setup->user || setup->root_jobs || setup->launch_socket))
+        return error_set(err, -EINVAL,
+                         "--user, --root-jobs and --launcher go with --system");
+    if (setup->launch_socket && (geteuid() == 0 || setup->user || setup->root_jobs))
+        return error_set(err, -EINVAL,
+                         "--launcher is for a berthd that is not root; --user and "
+                         "--root-jobs are options of berth-launch then");
     if (setup->job_max == 0)
         setup->job_max = JOBS_MAX;
     if (setup->keep_days == 0)
@@ -186,9 +217,12 @@ static int take_lock(const char *state_dir, const char *socket, struct error *er
 {
     char path[4200];
     snprintf(path, sizeof path, "%s/berthd.lock", state_dir);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (fd < 0)
         return error_set(err, -errno, "%s: %s", path, strerror(errno));
+    struct stat file;
+    if (fstat(fd, &file) < 0 || !S_ISREG(file.st_mode) || file.st_nlink != 1)
+        return error_set(err, -EPERM, "%s is not a plain file of its own", path);
     int r = flock(fd, LOCK_EX | LOCK_NB);
     for (int i = 0; r < 0 && i < LOCK_TRIES && access(socket, F_OK) < 0; i++) {
         nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
@@ -232,6 +266,64 @@ static const char *find_program(const char *name, char *path, size_t size)
     return path;
 }
 
+struct programs {
+    char run[4200], slurm[4200], launch[4200];
+};
+
+/*
+ * With jobs of several users, root's part is berth-launch's from here on.  For a Slurm
+ * cluster berthd stays root: Slurm starts the jobs, and only root may hold them.
+ */
+static int give_up_root(struct daemon_setup *setup, const struct programs *programs,
+                        const struct service_user *service, struct error *err)
+{
+    const struct launcher_client_setup launch = { .program = programs->launch,
+                                                  .run_program = programs->run,
+                                                  .run_dir = setup->run_dir,
+                                                  .state_dir = setup->state_dir,
+                                                  .service_uid = service->uid,
+                                                  .service_gid = service->gid,
+                                                  .root_jobs = setup->root_jobs };
+    int r = launcher_client_open(&setup->launcher, &launch, err);
+    if (r < 0)
+        return r;
+    privileges_hand_over(setup->state_dir, service);
+    r = privileges_drop(service, err);
+    if (r == 0 && access(setup->state_dir, R_OK | W_OK | X_OK) < 0)
+        r = error_set(err, -errno,
+                      "%s: user %s, as whom berthd runs, cannot use it: %s",
+                      setup->state_dir, service->name, strerror(errno));
+    return r;
+}
+
+/* Folders, lock, rights. */
+static int prepare(struct daemon_setup *setup, struct places *places,
+                   const struct programs *programs, struct error *err)
+{
+    struct service_user user, *service = NULL;
+    int r = 0;
+    if (setup->system && !setup->slurm && !setup->launch_socket) {
+        service = &user;
+        r = privileges_find_user(service, setup->user, err);
+    }
+    if (r == 0)
+        r = places_make(places, setup->state_dir, setup->socket, setup->system, service,
+                        err);
+    if (r < 0)
+        return r;
+    setup->state_dir = places->state_dir;
+    setup->run_dir = places->run_dir;
+    setup->socket = places->socket;
+    r = take_lock(setup->state_dir, setup->socket, err);
+    if (r == 0 && service)
+        r = give_up_root(setup, programs, service, err);
+    else if (r == 0 && setup->launch_socket)
+        r = launcher_client_connect(&setup->launcher, setup->launch_socket, err);
+    if (r == 0)
+        write_executor_file(setup);
+    return r;
+}
+
 int main(int argc, char **argv)
 {
     struct daemon_setup setup = { 0 };
@@ -244,10 +336,11 @@ int main(int argc, char **argv)
 
     struct error err = { "" };
     struct places places;
-    char run_program[4200], slurm_program[4200];
-    setup.run_program = find_program("berth-run", run_program, sizeof run_program);
+    static struct programs programs;
+    setup.run_program = find_program("berth-run", programs.run, sizeof programs.run);
     setup.slurm_program =
-        find_program("berth-slurm", slurm_program, sizeof slurm_program);
+        find_program("berth-slurm", programs.slurm, sizeof programs.slurm);
+    find_program("berth-launch", programs.launch, sizeof programs.launch);
     struct daemon *daemon = NULL;
     struct arena texts;
     arena_init(&texts, 0);
@@ -255,15 +348,7 @@ int main(int argc, char **argv)
     if (r == 0)
         r = check_setup(&setup, &err);
     if (r == 0)
-        r = places_make(&places, setup.state_dir, setup.socket, setup.system, &err);
-    if (r == 0) {
-        setup.state_dir = places.state_dir;
-        setup.run_dir = places.run_dir;
-        setup.socket = places.socket;
-        r = take_lock(setup.state_dir, setup.socket, &err);
-    }
-    if (r == 0)
-        write_executor_file(&setup);
+        r = prepare(&setup, &places, &programs, &err);
     if (r == 0)
         r = daemon_new(&daemon, &setup, &err);
     if (r < 0) {
@@ -274,6 +359,7 @@ int main(int argc, char **argv)
     fflush(stdout);
     r = daemon_run(daemon, &err);
     daemon_free(daemon);
+    launcher_client_close(setup.launcher);
     arena_release(&texts);
     return r < 0;
 }

@@ -36,6 +36,15 @@ static void set_total_steps(void *context, job_id job, double steps)
     scheduler->jobs[job].total = steps;
 }
 
+/* A job sees its own GPUs, and where the kernel can enforce that, opens no others. */
+static uint32_t deny_others(void *context, const char *gpus,
+                            struct cgroup_device *denied, uint32_t max)
+{
+    const struct scheduler *scheduler = context;
+    const struct daemon *daemon = scheduler->context;
+    return machine_list_others(&daemon->machine, gpus, denied, max);
+}
+
 static int open_local(struct daemon *daemon, void **ret_self, struct error *err)
 {
     struct scheduler *scheduler = &daemon->scheduler;
@@ -43,7 +52,7 @@ static int open_local(struct daemon *daemon, void **ret_self, struct error *err)
                                  .state_dir = daemon->setup.state_dir,
                                  .run_dir = daemon->setup.run_dir,
                                  .run_program = daemon->setup.run_program,
-                                 .system = daemon->setup.system,
+                                 .launcher = daemon->setup.launcher,
                                  .view = &scheduler->engine.state.view,
                                  .outbox = &scheduler->outbox,
                                  .wake = scheduler_executor_wake,
@@ -51,6 +60,7 @@ static int open_local(struct daemon *daemon, void **ret_self, struct error *err)
                                  .now_ns = scheduler_executor_now,
                                  .mark = mark_job,
                                  .total = set_total_steps,
+                                 .deny_others = deny_others,
                                  .gpu_index = daemon->machine.gpu_index,
                                  .context = scheduler };
     struct local *local = NULL;

@@ -417,11 +417,10 @@ static int accept_job(struct daemon *daemon, const struct slurm_newcomer *newcom
     char number[24];
     snprintf(number, sizeof number, "%u", request.launch.uid);
     const char *user = *json_text_at(job, "user") ? json_text_at(job, "user") : number;
-    char *text = json_text_exact(json);
+    struct request_texts texts;
+    request_split(&texts, &scheduler->pass, json);
     r = submission_accept(&daemon->submission, arena_text(&scheduler->pass, user),
-                          &request, arena_text(&scheduler->pass, text), newcomer->runs,
-                          &rejected, err);
-    free(text);
+                          &request, &texts, newcomer->runs, &rejected, err);
     if (r == 0 && rejected.text[0])
         fprintf(stderr, "berthd: job %" PRIu64 " stays held: %s\n", request.spec.id,
                 rejected.text);

@@ -3,13 +3,16 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/error.h"
 #include "base/field.h"
 #include "base/json.h"
 #include "base/yaml.h"
 #include "daemon/daemon.h"
+#include "daemon/limit_settings.h"
 
 #define FILE_BYTES_MAX (1 << 20)
 
@@ -19,6 +22,8 @@ static const struct field fields[] = {
     { "state", FIELD_TEXT, AT(state_dir) },
     { "socket", FIELD_TEXT, AT(socket) },
     { "listen", FIELD_TEXT, AT(listen) },
+    { "tls_certificate", FIELD_TEXT, AT(tls_certificate) },
+    { "tls_key", FIELD_TEXT, AT(tls_key) },
     { "fake_gpus", FIELD_TEXT, AT(fake_gpus) },
     { "policy", FIELD_TEXT, AT(policy) },
     { "flow", FIELD_TEXT, AT(flow) },
@@ -29,10 +34,14 @@ static const struct field fields[] = {
     { "throughputs", FIELD_TEXT, AT(throughputs) },
     { "fence_s", FIELD_COUNT, AT(fence_s), .min = 1, .max = 86400 },
     { "system", FIELD_FLAG, AT(system) },
+    { "user", FIELD_TEXT, AT(user) },
+    { "root_jobs", FIELD_FLAG, AT(root_jobs) },
+    { "launcher", FIELD_TEXT, AT(launch_socket) },
     { "max_jobs", FIELD_COUNT, AT(job_max), .min = 1, .max = 1e6 },
     { "keep_days", FIELD_COUNT, AT(keep_days), .min = 1, .max = 36500 },
     { "prices", FIELD_OTHER },
     { "speeds", FIELD_OTHER },
+    { "limits", FIELD_OTHER },
     { 0 },
 };
 
@@ -82,6 +91,46 @@ static int read_types(struct daemon_setup *setup, struct arena *arena,
     return 0;
 }
 
+/* Limits as they are read. */
+struct config_limits {
+    struct daemon_setup *setup;
+    struct arena *arena;
+    uint32_t room;
+};
+
+static void count_limit(void *context, const struct limit_setting *setting)
+{
+    (void)setting;
+    ((struct config_limits *)context)->room++;
+}
+
+static void add_limit(void *context, const struct limit_setting *setting)
+{
+    struct config_limits *limits = context;
+    struct limit_setting *kept = &limits->setup->limits[limits->setup->limit_count++];
+    *kept = *setting;
+    if (setting->name)
+        kept->name = arena_text(limits->arena, setting->name);
+}
+
+/* What users, groups and everybody else may have. */
+static int read_limits(struct daemon_setup *setup, struct arena *arena,
+                       const struct yaml_file *file, struct error *err)
+{
+    struct config_limits limits = { .setup = setup, .arena = arena };
+    const struct json *json = json_get(file->json, "limits");
+    char where[LIMIT_PATH_MAX], path[LIMIT_PATH_MAX + 8];
+    struct error inner;
+    if (!json)
+        return 0;
+    if (limit_read_settings(json, count_limit, &limits, where, &inner) < 0) {
+        snprintf(path, sizeof path, "limits%s%s", *where ? "." : "", where);
+        return yaml_wrong(file, path, err, "limits.%s", inner.text);
+    }
+    setup->limits = arena_array(arena, struct limit_setting, limits.room + 1);
+    return limit_read_settings(json, add_limit, &limits, NULL, err);
+}
+
 int config_load(struct daemon_setup *setup, struct arena *arena, const char *path,
                 struct error *err)
 {
@@ -91,6 +140,8 @@ int config_load(struct daemon_setup *setup, struct arena *arena, const char *pat
         r = yaml_set(&file, "", file.json, fields, setup, /* fill= */ true, arena, err);
     for (int i = 0; i < 2 && r == 0; i++)
         r = read_types(setup, arena, &file, &type_fields[i], err);
+    if (r == 0)
+        r = read_limits(setup, arena, &file, err);
     yaml_release(&file);
     return r < 0 ? -EINVAL : 0;
 }

@@ -6,6 +6,7 @@
  *     max_jobs: 50000
  *     prices: {v100: 2.48, k80: 0.45}
  *     speeds: {v100: 1, k80: 0.15}
+ *     limits: {default: {jobs: 1000}, groups: {lab: {jobs: none}}}
  *
  * The command line goes before the file.
  */

@@ -12,6 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -21,12 +24,15 @@
 #include "daemon/flows.h"
 #include "daemon/progress.h"
 #include "daemon/routes/routes.h"
+#include "daemon/state_watch.h"
 #include "daemon/users.h"
 #include "executor/executor.h"
+#include "host/launcher_client.h"
 #include "http/http.h"
 #include "model/cluster.h"
 #include "policy/policy.h"
 #include "store/store.h"
+#include "store/submission_keys.h"
 
 #define STANDARD_POLICY "fitgpp,worth=xion"
 #define RETRY_STORE_MS 1000
@@ -104,6 +110,7 @@ static int start_scheduler(struct daemon *daemon, struct error *err)
 {
     uint64_t *foreign = find_foreign(daemon);
     daemon->submission.id_next = store_last_id(daemon->store) + 1;
+    limits_restart(&daemon->limits);
     int r = scheduler_start(&daemon->scheduler, foreign, err);
     free(foreign);
     return r;
@@ -125,7 +132,16 @@ static void on_store_failed(void *context, const struct error *err)
     struct daemon *daemon = context;
     log_line("%s; nothing was changed", err->text);
     daemon->failures++;
+    snprintf(daemon->scheduler.trouble, sizeof daemon->scheduler.trouble, "%s",
+             err->text);
     start_again(daemon, RETRY_STORE_MS);
+}
+
+/* The database was replaced: jobs go on, and the next berthd reads the new one. */
+static void end_replaced(struct daemon *daemon)
+{
+    daemon->replaced = true;
+    uv_stop(&daemon->loop);
 }
 
 static void on_retry(uv_timer_t *handle)
@@ -133,6 +149,13 @@ static void on_retry(uv_timer_t *handle)
     struct daemon *daemon = handle->data;
     struct error err = { "" };
     int r = 0;
+    enum state_watch_verdict verdict = state_watch_check(daemon);
+    if (verdict != STATE_WATCH_FINE && !daemon->scheduler.stopping) {
+        if (verdict == STATE_WATCH_REPLACED)
+            end_replaced(daemon);
+        uv_timer_start(&daemon->retry, on_retry, RETRY_STORE_MS, 0);
+        return;
+    }
     if (daemon->scheduler.stopping && !daemon->killing) {
         uv_stop(&daemon->loop); /* what is on disk is all there is to keep */
         return;
@@ -226,11 +249,17 @@ bool caller_may(const struct caller *caller, uint32_t owner)
     return caller->uid == 0 || caller->uid == geteuid() || caller->uid == owner;
 }
 
+bool caller_may_change(const struct caller *caller, uint32_t owner)
+{
+    return caller->uid == owner || (!caller->own_jobs && caller_may(caller, owner));
+}
+
 int caller_check_admin(const struct caller *caller, struct error *err)
 {
-    if (caller->uid == 0 || caller->uid == geteuid())
+    if (!caller->own_jobs && (caller->uid == 0 || caller->uid == geteuid()))
         return 0;
-    return error_set(err, -EPERM, "only who runs berthd may do that");
+    return error_set(err, -EPERM,
+                     "only the user that runs berthd, and root, may do that");
 }
 
 void daemon_view_of(struct daemon *daemon, struct daemon_view *facts)
@@ -244,6 +273,7 @@ void daemon_view_of(struct daemon *daemon, struct daemon_view *facts)
                               .conditions = &scheduler->conditions,
                               .scheduler = scheduler,
                               .submission = &daemon->submission,
+                              .limits = &daemon->limits,
                               .flows = daemon->flows,
                               .progress = daemon->progress,
                               .users = daemon->users,
@@ -256,6 +286,10 @@ void daemon_view_of(struct daemon *daemon, struct daemon_view *facts)
                               .now_ns = scheduler_now_ns(scheduler),
                               .pass_count = daemon->pass_count,
                               .failures = daemon->failures };
+    if (daemon->state_trouble[0])
+        facts->store_trouble = daemon->state_trouble;
+    else if (!scheduler->alive)
+        facts->store_trouble = scheduler->trouble;
     if (!facts->executor_self)
         return;
     facts->attempts = facts->executor->count(facts->executor_self);
@@ -366,6 +400,10 @@ static void on_prune(uv_timer_t *handle)
     int64_t before_ns = scheduler_now_ns(&daemon->scheduler) -
                         daemon->setup.keep_days * INT64_C(86400) * NS_PER_S;
     int64_t count = store_prune(daemon->store, before_ns, &err);
+    if (count == 0)
+        count = submission_keys_prune(
+            daemon->submission.keys,
+            scheduler_now_ns(&daemon->scheduler) - SUBMISSION_KEYS_KEEP_NS, &err);
     if (count < 0)
         on_store_failed(daemon, &err);
     else if (count > 0)
@@ -374,13 +412,27 @@ static void on_prune(uv_timer_t *handle)
                    0);
 }
 
+/* Refuse as soon as the database is gone, not when the next commit fails. */
+static void on_watch(uv_timer_t *handle)
+{
+    struct daemon *daemon = handle->data;
+    enum state_watch_verdict verdict = state_watch_check(daemon);
+    if (verdict == STATE_WATCH_REPLACED)
+        end_replaced(daemon);
+    else if (verdict == STATE_WATCH_GONE && daemon->scheduler.alive) {
+        snprintf(daemon->scheduler.trouble, sizeof daemon->scheduler.trouble, "%s",
+                 daemon->state_trouble);
+        start_again(daemon, RETRY_STORE_MS);
+    }
+}
+
 /* --- startup and shutdown --------------------------------------------------------------------- */
 
 static void start_handles(struct daemon *daemon)
 {
     static const int numbers[2] = { SIGTERM, SIGINT };
     uv_timer_t *timers[] = { &daemon->wake, &daemon->retry, &daemon->foreign,
-                             &daemon->prune };
+                             &daemon->prune, &daemon->watch };
     uv_loop_init(&daemon->loop);
     uv_check_init(&daemon->loop, &daemon->check);
     daemon->check.data = daemon;
@@ -396,12 +448,47 @@ static void start_handles(struct daemon *daemon)
     }
 }
 
+/* Without it no job can be started or ended: a service manager starts both again. */
+static void on_launcher_gone(void *context)
+{
+    struct daemon *daemon = context;
+    log_line("berth-launch has ended; jobs go on");
+    daemon->failed = true;
+    uv_stop(&daemon->loop);
+}
+
 /* Requests of users that were looked up can be handled now. */
 static void on_users_loaded(void *context)
 {
     struct daemon *daemon = context;
     if (daemon->routes)
         http_retry(routes_http(daemon->routes));
+}
+
+static bool is_named(void *context, uint32_t uid, const char *name)
+{
+    return strcmp(users_find(context, uid).name, name) == 0;
+}
+
+static bool is_in_group(void *context, uint32_t uid, const char *group)
+{
+    return users_in_group(context, uid, group);
+}
+
+static void open_limits(struct daemon *daemon)
+{
+    const struct daemon_setup *setup = &daemon->setup;
+    struct limits_setup limits = {
+        .store = daemon->store,
+        .names = { is_named, is_in_group, daemon->users },
+        .system = setup->system,
+        .own_uid = geteuid(),
+        .job_max = setup->job_max,
+        .settings = setup->limits,
+        .setting_count = setup->limit_count,
+    };
+    limits_init(&daemon->limits, &limits);
+    daemon->scheduler.limits = &daemon->limits;
 }
 
 static void open_services(struct daemon *daemon)
@@ -417,11 +504,14 @@ static void open_services(struct daemon *daemon)
                                      .context = daemon };
     scheduler_init(scheduler);
     daemon->started_ns = scheduler->wall_ns;
-    daemon->submission = (struct submission){ .scheduler = scheduler,
-                                              .failed = on_store_failed,
-                                              .context = daemon };
+    daemon->submission =
+        (struct submission){ .scheduler = scheduler,
+                             .keys = submission_keys_new(store_writer(daemon->store)),
+                             .failed = on_store_failed,
+                             .context = daemon };
     daemon->users = scheduler->users =
         users_new(&daemon->loop, on_users_loaded, daemon);
+    open_limits(daemon);
     users_load(daemon->users, 0);
     users_load(daemon->users, geteuid());
     daemon->flows = scheduler->flows = flows_new(scheduler);
@@ -446,6 +536,8 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
     daemon->backend = setup->slurm ? &backend_slurm : &backend_local;
     arena_init(&daemon->fixed, 0);
     start_handles(daemon);
+    if (setup->launcher)
+        launcher_client_watch(setup->launcher, &daemon->loop, on_launcher_gone, daemon);
     char path[4096];
     snprintf(path, sizeof path, "%s/berth.db", setup->state_dir);
     int r = store_open(&daemon->store, path, err);
@@ -467,6 +559,8 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
         uv_timer_start(&daemon->foreign, on_foreign, 0, FOREIGN_EVERY_MS);
     if (r == 0)
         uv_timer_start(&daemon->prune, on_prune, PRUNE_EVERY_MS, 0);
+    if (r == 0)
+        uv_timer_start(&daemon->watch, on_watch, STATE_WATCH_MS, STATE_WATCH_MS);
     if (r < 0) {
         daemon_free(daemon);
         return r;
@@ -491,6 +585,7 @@ static void close_handles(struct daemon *daemon)
     uv_close((uv_handle_t *)&daemon->retry, NULL);
     uv_close((uv_handle_t *)&daemon->foreign, NULL);
     uv_close((uv_handle_t *)&daemon->prune, NULL);
+    uv_close((uv_handle_t *)&daemon->watch, NULL);
     for (int i = 0; i < 2; i++)
         uv_close((uv_handle_t *)&daemon->signals[i], NULL);
     uv_run(&daemon->loop, UV_RUN_DEFAULT);
@@ -508,8 +603,12 @@ void daemon_free(struct daemon *daemon)
     routes_free(daemon->routes);
     flows_free(daemon->flows);
     progress_free(daemon->progress);
+    limits_release(&daemon->limits);
     users_free(daemon->users);
+    if (daemon->setup.launcher)
+        launcher_client_unwatch(daemon->setup.launcher);
     close_handles(daemon);
+    submission_keys_free(daemon->submission.keys);
     store_close(daemon->store);
     machine_release(&daemon->machine);
     if (daemon->scheduler.loop)
@@ -518,9 +617,54 @@ void daemon_free(struct daemon *daemon)
     free(daemon);
 }
 
+/* --- the service manager: datagrams by the protocol of systemd ---------------------------- */
+
+/* "READY=1", "STOPPING=1"; nothing is sent without a NOTIFY_SOCKET. */
+static void notify_service(const char *text)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+    if (!path || (path[0] != '/' && path[0] != '@') ||
+        strlen(path) >= sizeof at.sun_path)
+        return;
+    memcpy(at.sun_path, path, strlen(path));
+    if (path[0] == '@')
+        at.sun_path[0] = '\0'; /* a name without a file */
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    (void)!sendto(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT,
+                  (struct sockaddr *)&at, size);
+    close(fd);
+}
+
+static void on_watchdog(uv_timer_t *timer)
+{
+    (void)timer;
+    notify_service("WATCHDOG=1");
+}
+
+/* From now on at half the interval that WATCHDOG_USEC asks for. */
+static void start_watchdog(uv_loop_t *loop)
+{
+    static uv_timer_t timer; /* one service, one loop */
+    const char *text = getenv("WATCHDOG_USEC");
+    uint64_t ms = text ? strtoull(text, NULL, 10) / 2000 : 0;
+    if (ms == 0)
+        return;
+    uv_timer_init(loop, &timer);
+    uv_unref((uv_handle_t *)&timer);
+    uv_timer_start(&timer, on_watchdog, ms, ms);
+}
+
 int daemon_run(struct daemon *daemon, struct error *err)
 {
-    (void)err;
+    notify_service("READY=1");
+    start_watchdog(&daemon->loop);
     uv_run(&daemon->loop, UV_RUN_DEFAULT);
-    return 0;
+    notify_service("STOPPING=1");
+    if (daemon->replaced)
+        return error_set(err, -ESTALE, "%s", daemon->state_trouble);
+    return daemon->failed ? error_set(err, -EPIPE, "berth-launch has ended") : 0;
 }

@@ -20,7 +20,10 @@ struct engine;
 struct error;
 struct executor;
 struct http;
+struct launcher_client;
 struct flows;
+struct limit_setting;
+struct limits;
 struct machine;
 struct progress;
 struct scheduler;
@@ -41,6 +44,7 @@ struct daemon_setup {
     const char *run_dir;   /* absolute; exists                                     */
     const char *socket;    /* of the API                                           */
     const char *listen;    /* HOST:PORT, or NULL                                   */
+    const char *tls_certificate, *tls_key; /* files of the site; NULL: our own     */
     const char *fake_gpus; /* TYPE:N,…; NULL: what the machine has                 */
     const char *policy;    /* NULL: that of the last start, or the standard one    */
     const char *flow;      /* or NULL                                              */
@@ -53,12 +57,18 @@ struct daemon_setup {
     const char *munge_socket; /* of munged; NULL: where it usually is             */
     const char *const *partitions; /* up to a NULL: all                             */
     bool slurm;
-    uint32_t fence_s;   /* after a node was lost, before its jobs may start elsewhere */
-    bool system;        /* root: jobs of all users, each as its user */
-    uint32_t job_max;   /* waiting and running at once                  */
+    uint32_t fence_s; /* after a node was lost, before its jobs may start elsewhere */
+    bool system;      /* jobs of all users, each as its user */
+    const char *user; /* that berthd runs as then; NULL: the standard one */
+    bool root_jobs;   /* jobs of root are run as well */
+    const char *launch_socket;        /* of a berth-launch that runs already, or NULL */
+    struct launcher_client *launcher; /* with it: what starts them; NULL: we are root */
+    uint32_t job_max;                 /* waiting and running at once                  */
     uint32_t keep_days; /* how long reports of ended jobs stay in the log */
     struct daemon_type types[TYPES_MAX];
     uint32_t type_count;
+    struct limit_setting *limits; /* of users, groups and by default */
+    uint32_t limit_count;
 };
 
 int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
@@ -70,14 +80,18 @@ int daemon_run(struct daemon *daemon, struct error *err);
 
 /* --- callers -------------------------------------------------------------------------- */
 
-/* Authenticated by the kernel (SO_PEERCRED), by the token or by a session. */
+/* Authenticated by the kernel (SO_PEERCRED), by a token or by a session. */
 struct caller {
     uint32_t uid;
     uint32_t gid;
+    bool own_jobs; /* may change no others and is no administrator, whoever it is */
 };
 
 /* One's own jobs; all jobs for root and for the user that berthd runs as. */
 bool caller_may(const struct caller *caller, uint32_t owner);
+
+/* The same for changing them: with some tokens one's own only. */
+bool caller_may_change(const struct caller *caller, uint32_t owner);
 
 /* -EPERM unless the caller is root or the user that berthd runs as. */
 int caller_check_admin(const struct caller *caller, struct error *err);
@@ -99,6 +113,7 @@ struct daemon_view {
     struct start_conditions *conditions;
     struct scheduler *scheduler;
     struct submission *submission;
+    struct limits *limits;
     struct flows *flows;
     struct progress *progress;
     struct users *users;
@@ -109,10 +124,11 @@ struct daemon_view {
     const char *flow;    /* the same, or NULL: none                             */
     int64_t started_ns;
     int64_t now_ns;
-    uint32_t attempts;   /* of jobs, under way                                  */
-    uint64_t pass_count; /* since the start                                     */
-    const char *trouble; /* why the cluster manager does not answer, or NULL    */
-    uint64_t failures;   /* times the store could not be written                */
+    uint32_t attempts;         /* of jobs, under way                                  */
+    uint64_t pass_count;       /* since the start                                     */
+    const char *store_trouble; /* why nothing is accepted, or NULL             */
+    const char *trouble;       /* why the cluster manager does not answer, or NULL    */
+    uint64_t failures;         /* times the store could not be written                */
 };
 void daemon_view_of(struct daemon *daemon, struct daemon_view *facts);
 

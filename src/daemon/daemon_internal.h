@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "daemon/backend.h"
 #include "daemon/daemon.h"
+#include "daemon/limits.h"
 #include "daemon/scheduler.h"
 #include "daemon/submission.h"
 #include "host/machine.h"
@@ -18,7 +19,7 @@ struct daemon {
     struct daemon_setup setup;
     uv_loop_t loop;
     uv_check_t check;
-    uv_timer_t wake, retry, foreign, prune;
+    uv_timer_t wake, retry, foreign, prune, watch;
     uv_signal_t signals[2];
 
     struct arena fixed; /* the machine */
@@ -29,6 +30,7 @@ struct daemon {
     struct store *store;
     struct scheduler scheduler;
     struct submission submission;
+    struct limits limits;
     struct flows *flows;
     struct progress *progress;
     struct users *users;
@@ -36,6 +38,10 @@ struct daemon {
 
     int64_t started_ns;
     uint64_t pass_count, failures;
-    bool killing;  /* all jobs end before berthd does               */
-    bool outgrown; /* Slurm has nodes that our cluster does not have */
+    char state_trouble[320];  /* why the database cannot be found; "": it is there */
+    char socket_trouble[320]; /* why the socket cannot be made again               */
+    bool replaced;            /* the database was: berthd ends                     */
+    bool failed;              /* berth-launch has ended: berthd ends too           */
+    bool killing;             /* all jobs end before berthd does                   */
+    bool outgrown;            /* Slurm has nodes that our cluster does not have    */
 };

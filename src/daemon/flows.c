@@ -280,7 +280,8 @@ static bool is_admin(const struct http_request *request, struct http_reply *repl
 {
     if (request->uid == 0 || request->uid == geteuid())
         return true;
-    http_reply_error(reply, 403, NULL, "only who runs berthd may do that");
+    http_reply_error(reply, 403, NULL,
+                     "only the user that runs berthd, and root, may do that");
     return false;
 }
 
@@ -550,8 +551,8 @@ void flows_write_metrics(const struct flows *flows, struct prometheus *out)
 }
 
 const struct route flow_routes[] = {
-    { "GET", "/v1/flows", "follow host", show_flows },
-    { "POST", "/v1/flows", "", count_flows },
+    { "GET", "/v1/flows", SCOPES_READ | SCOPE_FLOW, "follow host", show_flows },
+    { "POST", "/v1/flows", SCOPES_OWNER | SCOPE_FLOW, "", count_flows },
     { 0 },
 };
 

@@ -2,6 +2,7 @@
 #include "daemon/places.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +11,39 @@
 
 #include "api/paths.h"
 #include "base/error.h"
+#include "daemon/privileges.h"
 #include "executor/local/local.h"
 
-/* Make a folder for this user alone, and those above it. */
-static int make_folder(const char *path, mode_t mode, struct error *err)
+/*
+ * Make the last folder ours: not through a link, and only if it is ours or the service's
+ * already.
+ */
+static int own_folder(const char *path, mode_t mode, const struct service_user *service,
+                      struct error *err)
+{
+    struct stat found;
+    int fd =
+        open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (service ? O_NOFOLLOW : 0));
+    if (fd < 0 || fstat(fd, &found) < 0) {
+        int code = errno;
+        if (fd >= 0)
+            close(fd);
+        return error_set(err, -code, "%s: %s", path, strerror(code));
+    }
+    int r = 0;
+    if (found.st_uid != geteuid() && !(service && found.st_uid == service->uid))
+        r = error_set(err, -EPERM, "%s belongs to user %u, not to user %u", path,
+                      (unsigned)found.st_uid, (unsigned)geteuid());
+    else if (((found.st_mode & 0777) != mode && fchmod(fd, mode) < 0) ||
+             (service && fchown(fd, service->uid, service->gid) < 0))
+        r = error_set(err, -errno, "%s: %s", path, strerror(errno));
+    close(fd);
+    return r;
+}
+
+/* Make a folder for this user or for the service, and those above it. */
+static int make_folder(const char *path, mode_t mode,
+                       const struct service_user *service, struct error *err)
 {
     char part[4096];
     snprintf(part, sizeof part, "%s", path);
@@ -28,21 +58,11 @@ static int make_folder(const char *path, mode_t mode, struct error *err)
     }
     if (mkdir(part, mode) < 0 && errno != EEXIST)
         return error_set(err, -errno, "%s: %s", part, strerror(errno));
-    struct stat found;
-    if (stat(part, &found) < 0)
-        return error_set(err, -errno, "%s: %s", part, strerror(errno));
-    if (!S_ISDIR(found.st_mode))
-        return error_set(err, -ENOTDIR, "%s: %s", part, strerror(ENOTDIR));
-    if (found.st_uid != geteuid())
-        return error_set(err, -EPERM, "%s belongs to user %u, not to user %u", part,
-                         (unsigned)found.st_uid, (unsigned)geteuid());
-    if ((found.st_mode & 0777) != mode && chmod(part, mode) < 0)
-        return error_set(err, -errno, "%s: %s", part, strerror(errno));
-    return 0;
+    return own_folder(part, mode, service, err);
 }
 
 static int find_state(struct places *places, const char *state, bool system,
-                      struct error *err)
+                      const struct service_user *service, struct error *err)
 {
     char given[4096];
     int r = 0;
@@ -55,7 +75,7 @@ static int find_state(struct places *places, const char *state, bool system,
     if (r < 0)
         return r;
     struct error inner;
-    if (make_folder(given, system ? 0711 : 0700, &inner) < 0)
+    if (make_folder(given, system ? 0711 : 0700, service, &inner) < 0)
         r = error_set(
             err, -EACCES, "no place for jobs and logs: %.150s; %s", inner.text,
             state ? "see --state" : "XDG_STATE_HOME or --state says where else");
@@ -87,11 +107,16 @@ static int find_short(struct places *places, struct error *err)
     return 0;
 }
 
-static int find_run(struct places *places, bool named, bool system, struct error *err)
+static int find_run(struct places *places, bool named, bool system,
+                    const struct service_user *service, struct error *err)
 {
     int r = 0;
     if (named) {
-        if (strlen(places->state_dir) + strlen("/run") > LOCAL_RUN_DIR_MAX) {
+        bool fits = strlen(places->state_dir) + strlen("/run") <= LOCAL_RUN_DIR_MAX;
+        if (!fits && service) {
+            r = error_set(err, -EINVAL, "--state: want a path of at most %zu bytes",
+                          LOCAL_RUN_DIR_MAX - strlen("/run"));
+        } else if (!fits) {
             r = find_short(places, err);
         } else {
             snprintf(places->run_dir, sizeof places->run_dir, "%.4000s/run",
@@ -102,21 +127,17 @@ static int find_run(struct places *places, bool named, bool system, struct error
     } else {
         r = paths_run(places->run_dir, sizeof places->run_dir, err);
     }
-    if (r == 0)
+    if (r == 0 && !service)
         r = paths_check(places->run_dir, err);
-    if (r == 0)
-        r = make_folder(places->run_dir, system ? 0711 : 0700, err);
-    char jobs[4200];
-    snprintf(jobs, sizeof jobs, "%s/jobs", places->run_dir);
-    return r < 0 ? r : make_folder(jobs, system ? 0711 : 0700, err);
+    return r < 0 ? r : make_folder(places->run_dir, system ? 0711 : 0700, service, err);
 }
 
 int places_make(struct places *places, const char *state, const char *socket,
-                bool system, struct error *err)
+                bool system, const struct service_user *service, struct error *err)
 {
-    int r = find_state(places, state, system, err);
+    int r = find_state(places, state, system, service, err);
     if (r == 0)
-        r = find_run(places, state != NULL, system, err);
+        r = find_run(places, state != NULL, system, service, err);
     if (r < 0)
         return r;
     int length = socket ? snprintf(places->socket, sizeof places->socket, "%s", socket)

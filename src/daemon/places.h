@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 struct error;
+struct service_user;
 
 struct places {
     char state_dir[4096]; /* jobs, logs, checkpoints: survives a reboot   */
@@ -12,7 +13,8 @@ struct places {
 };
 
 /*
- * Find them, and make them for this user alone (0700).
+ * Find them, and make them for this user alone (0700), or for the service (0711), if it is
+ * not NULL.
  *
  *   state    --state, $XDG_STATE_HOME/berth, ~/.local/state/berth; system: /var/lib/berth
  *   run      $XDG_RUNTIME_DIR/berth, /tmp/berth-UID; system: /run/berth; with --state:
@@ -21,4 +23,4 @@ struct places {
  *   socket   --socket, or api.sock in there
  */
 int places_make(struct places *places, const char *state, const char *socket,
-                bool system, struct error *err);
+                bool system, const struct service_user *service, struct error *err);

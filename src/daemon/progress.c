@@ -475,7 +475,7 @@ static bool is_owner(struct routes *routes, const struct http_request *request,
     int r = 0;
     if (job == JOB_NONE)
         r = error_set(&err, -ENOENT, "no job %" PRIu64 " that has not ended", id);
-    else if (!caller_may(&caller, daemon_owner(routes->daemon, job)))
+    else if (!caller_may_change(&caller, daemon_owner(routes->daemon, job)))
         r = error_set(&err, -EPERM, "job %" PRIu64 " is somebody else's", id);
     if (r < 0)
         routes_fail(reply, r, &err);
@@ -582,7 +582,7 @@ static void take_progress(struct routes *routes, const struct http_request *requ
 }
 
 const struct route progress_routes[] = {
-    { "POST", "/v1/jobs/{id}/token", "", make_token },
-    { "POST", "/v1/jobs/{id}/progress", "", take_progress },
+    { "POST", "/v1/jobs/{id}/token", SCOPES_SUBMIT | SCOPE_JOB, "", make_token },
+    { "POST", "/v1/jobs/{id}/progress", SCOPES_SUBMIT | SCOPE_JOB, "", take_progress },
     { 0 },
 };

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "daemon/flows.h"
 #include "daemon/progress.h"
 #include "daemon/users.h"
@@ -62,9 +64,10 @@ int scheduler_check_open(const struct scheduler *scheduler, struct error *err)
 {
     if (scheduler->alive && !scheduler->stopping)
         return 0;
-    return error_set(err, -EAGAIN,
-                     scheduler->stopping ? "berthd is stopping"
-                                         : "the store cannot be written just now");
+    if (scheduler->stopping)
+        return error_set(err, -EAGAIN, "berthd is stopping");
+    return error_set(err, -EAGAIN, "the store cannot be written just now%s%s",
+                     *scheduler->trouble ? ": " : "", scheduler->trouble);
 }
 
 job_id scheduler_find(const struct scheduler *scheduler, uint64_t id)
@@ -84,14 +87,17 @@ void scheduler_executor_wake(void *context)
     scheduler_want_pass(context);
 }
 
-static int read_request(struct arena *arena, const char *text, struct request *request,
-                        struct error *err)
+typedef int request_reader_fn(struct request *request, struct arena *arena,
+                              const struct json *json, struct error *err);
+
+static int read_request(struct arena *arena, const char *text, request_reader_fn *read,
+                        struct request *request, struct error *err)
 {
     struct json *json;
     int r = json_parse(text, strlen(text), &json, err);
     if (r < 0)
         return r;
-    r = request_read(request, arena, json, err);
+    r = read(request, arena, json, err);
     json_free(json);
     return r;
 }
@@ -104,7 +110,8 @@ int scheduler_executor_launch(void *context, uint64_t id,
     if (!text)
         return error_set(err, -ENOENT, "no job %" PRIu64, id);
     arena_reset(&scheduler->lookup);
-    int r = read_request(&scheduler->lookup, text, &scheduler->launch_request, err);
+    int r = read_request(&scheduler->lookup, text, request_read,
+                         &scheduler->launch_request, err);
     free(text);
     if (r < 0)
         return r;
@@ -243,6 +250,13 @@ static void add_job(struct scheduler *scheduler, job_id job,
                                 .limited = request->array_limit > 0 };
 }
 
+/* Its user has one more job, one less, or one more that waits. */
+static void count_job(struct scheduler *scheduler, job_id job, enum job_state state)
+{
+    struct scheduler_job *known = &scheduler->jobs[job];
+    limits_count_job(scheduler->limits, known->uid, &known->mark, state);
+}
+
 /* An observer: what berthd itself knows of jobs follows the events. */
 static void observe_event(void *self, const struct view *view,
                           const struct event *event)
@@ -253,12 +267,15 @@ static void observe_event(void *self, const struct view *view,
     const struct job *job = &view->jobs[event->job];
     if (event->kind == EVENT_SUBMITTED) {
         add_job(scheduler, event->job, event->tag);
+        limits_begin_job(scheduler->limits, scheduler->jobs[event->job].uid);
+        count_job(scheduler, event->job, job->state);
         if (job->state == JOB_HELD) {
             conditions_add(&scheduler->conditions, event->tag, event->job);
             scheduler->check_conditions = true;
         }
         return;
     }
+    count_job(scheduler, event->job, job->state);
     if (event->kind == EVENT_STARTED)
         follow_progress(scheduler, job->id);
     if (event->kind != EVENT_STARTED && job->state != JOB_FREE)
@@ -282,7 +299,8 @@ static int read_spec(void *context, const struct stored_job *kept, struct job *r
     struct scheduler *scheduler = context;
     arena_reset(&scheduler->lookup);
     struct request *request = arena_new(&scheduler->lookup, struct request);
-    int r = read_request(&scheduler->lookup, kept->request, request, err);
+    int r = read_request(&scheduler->lookup, kept->request, request_read_kept, request,
+                         err);
     if (r < 0)
         return r;
     request->spec.id = kept->job.id;
@@ -301,6 +319,7 @@ static void add_recovered(void *context, const struct stored_job *kept, const vo
     const struct request *request = tag;
     users_load(scheduler->users, request->launch.uid); /* a start may block */
     add_job(scheduler, job, request);
+    count_job(scheduler, job, kept->job.state);
     if (kept->job.state == JOB_HELD)
         conditions_add(&scheduler->conditions, request, job);
     else if (request->array_limit > 0)
@@ -310,6 +329,8 @@ static void add_recovered(void *context, const struct stored_job *kept, const vo
 static void give_up(void *context, const struct stored_job *kept, const char *why)
 {
     struct scheduler *scheduler = context;
+    fprintf(stderr, "berthd: job %" PRIu64 " cannot be restored and has failed: %s\n",
+            kept->job.id, why);
     store_fail_job(scheduler->store, kept->job.id, scheduler_now_ns(scheduler), why);
 }
 
@@ -460,12 +481,23 @@ void scheduler_stop(struct scheduler *scheduler)
 
 /* --- a pass ------------------------------------------------------------------------------- */
 
+/* A supervisor's reason may be any bytes: jobs have a hand in it. */
+static void clean_reason(struct scheduler *scheduler, struct event *event)
+{
+    if (!event->why || json_can_say(event->why))
+        return;
+    char *clean = utf8_clean(event->why);
+    event->why = arena_text(&scheduler->pass, clean);
+    free(clean);
+}
+
 /*
  * Add what an executor does not know.  A failed job is started again if its request allows
  * retries, a lost one fails if it must not be requeued, or if it is lost again and again.
  */
 static void complete_event(struct scheduler *scheduler, struct event *event)
 {
+    clean_reason(scheduler, event);
     if (event->kind == EVENT_PROGRESS) {
         event->steps_total = scheduler->jobs[event->job].total;
         event->measured = event->rate_per_s > 0;

@@ -12,6 +12,7 @@
 
 #include "api/request.h"
 #include "base/arena.h"
+#include "daemon/limits.h"
 #include "daemon/start_conditions.h"
 #include "engine/engine.h"
 #include "metrics/ledger.h"
@@ -33,9 +34,10 @@ struct scheduler_job {
     uint32_t retries;
     bool requeue;
     uint64_t array_id;
-    bool limited;    /* its array has a limit of jobs at once */
-    double total;    /* steps it says it will make; 0: it has not said */
-    uint32_t losses; /* in a row, each soon after its start */
+    bool limited;            /* its array has a limit of jobs at once */
+    double total;            /* steps it says it will make; 0: it has not said */
+    uint32_t losses;         /* in a row, each soon after its start */
+    struct limits_mark mark; /* what it counts for its user   */
 };
 
 struct scheduler {
@@ -48,6 +50,7 @@ struct scheduler {
     struct flows *flows;
     struct progress *progress;
     struct users *users;
+    struct limits *limits;
     uint32_t job_max;
     char *policy; /* NAME[,setting=value…] */
     int (*open_executor)(void *context, void **ret_self, struct error *err);
@@ -64,6 +67,7 @@ struct scheduler {
 
     /* Built from the store. */
     bool alive;
+    char trouble[320]; /* why it is not: what the store said last */
     struct arena life;
     struct engine engine;
     struct ledger ledger;

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/json_write.h"
 #include "base/units.h"
@@ -20,10 +21,15 @@
 #include "daemon/scheduler.h"
 #include "daemon/users.h"
 #include "executor/executor.h"
+#include "host/pattern.h"
 #include "store/db.h"
+#include "http/http.h"
+#include "store/submission_keys.h"
 #include "store/store.h"
 
 #define JOBS_AT_ONCE_MAX 10000
+#define PATTERNS_AT_ONCE_MAX 64
+#define REJECTED_BYTES_MAX 1024 /* of the command of a job that never runs */
 
 /* A copy of what observers of the event need, until the pass is over. */
 static struct request *copy_request(struct scheduler *scheduler,
@@ -42,9 +48,32 @@ static struct request *copy_request(struct scheduler *scheduler,
     return kept;
 }
 
+/* Of a job that never runs its command is kept, where it is short, and its folder. */
+static const char *describe_rejected(struct scheduler *scheduler,
+                                     const struct request *request)
+{
+    struct json *json = json_new_object();
+    struct json *command = json_new_array();
+    size_t bytes = 0;
+    for (const char *const *word = request->launch.argv; word && *word; word++) {
+        bytes += strlen(*word);
+        json_add_text(command, bytes <= REJECTED_BYTES_MAX ? *word : "…");
+        if (bytes > REJECTED_BYTES_MAX)
+            break;
+    }
+    json_put(json, "command", command);
+    if (request->launch.cwd)
+        json_put_text(json, "cwd", request->launch.cwd);
+    char *text = json_text(json);
+    const char *kept = arena_text(&scheduler->pass, text);
+    free(text);
+    json_free(json);
+    return kept;
+}
+
 int submission_accept(struct submission *submission, const char *user,
-                      struct request *request, const char *text, bool held,
-                      struct error *ret_rejected, struct error *err)
+                      struct request *request, const struct request_texts *texts,
+                      bool held, struct error *ret_rejected, struct error *err)
 {
     struct scheduler *scheduler = submission->scheduler;
     int64_t at_ns = scheduler_now_ns(scheduler);
@@ -69,7 +98,10 @@ int submission_accept(struct submission *submission, const char *user,
                              .submit_ns = at_ns,
                              .held = request->hold,
                              .rejected = fits ? NULL : ret_rejected->text,
-                             .request = text };
+                             .request = fits ? texts->request
+                                             : describe_rejected(scheduler, request),
+                             .env = fits ? texts->env : NULL,
+                             .script = fits ? texts->script : NULL };
     int r = store_add_job(scheduler->store, &row, err);
     if (r < 0)
         return r;
@@ -84,6 +116,8 @@ int submission_accept(struct submission *submission, const char *user,
     event->spec = job;
     event->tag = fits ? copy_request(scheduler, request) : NULL;
     scheduler->coming += fits;
+    if (fits)
+        limits_expect_job(scheduler->limits, request->launch.uid);
     event->why = fits ? NULL : arena_text(&scheduler->pass, ret_rejected->text);
     return 0;
 }
@@ -103,12 +137,12 @@ static int check_dependencies(struct scheduler *scheduler,
 }
 
 /*
- * Accept these, all or none.  'texts' are the requests as JSON.  Ids are given at once and
+ * Accept these, all or none.  'texts' are the requests as they are kept.  Ids are given at once and
  * are good when the pass has been committed: reply after_commit.  A job that can never run is
  * recorded as rejected, and 'ret_rejected', if it is the only one, says why ("" else).
  */
 static int submit_batch(struct submission *submission, const struct caller *caller,
-                        struct request *requests, const char *const *texts,
+                        struct request *requests, const struct request_texts *texts,
                         uint32_t count, uint64_t *ret_ids, struct error *ret_rejected,
                         struct error *err)
 {
@@ -119,8 +153,11 @@ static int submit_batch(struct submission *submission, const struct caller *call
     if (scheduler->executor->submit_command)
         return error_set(err, -EINVAL, "jobs of this cluster are submitted with %s",
                          scheduler->executor->submit_command);
+    r = limits_admit(scheduler->limits, caller->uid, requests, texts, count, err);
+    if (r < 0)
+        return r;
     if (scheduler->engine.state.live_count + scheduler->coming + count >
-        scheduler->job_max)
+        limits_slots(scheduler->limits, caller->uid))
         return error_set(err, -ENOBUFS, "%u jobs are waiting or running: no more fit",
                          scheduler->engine.state.live_count);
     for (uint32_t i = 0; i < count && r == 0; i++)
@@ -136,7 +173,7 @@ static int submit_batch(struct submission *submission, const struct caller *call
         request->launch.uid = caller->uid;
         request->launch.array_id = request->in_array ? first : 0;
         ret_ids[i] = request->spec.id;
-        r = submission_accept(submission, user.name, request, texts[i], false,
+        r = submission_accept(submission, user.name, request, &texts[i], false,
                               ret_rejected, err);
     }
     if (r < 0)
@@ -144,9 +181,8 @@ static int submit_batch(struct submission *submission, const struct caller *call
     return r;
 }
 
-/* The job that the caller may change. */
-static int find_job(const struct scheduler *scheduler, const struct caller *caller,
-                    uint64_t id, job_id *ret_job, struct error *err)
+int submission_find_job(const struct scheduler *scheduler, const struct caller *caller,
+                        uint64_t id, job_id *ret_job, struct error *err)
 {
     int r = scheduler_check_open(scheduler, err);
     if (r < 0)
@@ -154,7 +190,7 @@ static int find_job(const struct scheduler *scheduler, const struct caller *call
     job_id job = state_find(&scheduler->engine.state, id);
     if (job == JOB_NONE)
         return error_set(err, -ENOENT, "there is no job %" PRIu64, id);
-    if (!caller_may(caller, scheduler->jobs[job].uid))
+    if (!caller_may_change(caller, scheduler->jobs[job].uid))
         return error_set(err, -EPERM, "job %" PRIu64 " is somebody else's", id);
     *ret_job = job;
     return 0;
@@ -166,7 +202,7 @@ static int cancel_one(struct submission *submission, const struct caller *caller
 {
     struct scheduler *scheduler = submission->scheduler;
     job_id job = JOB_NONE;
-    int r = find_job(scheduler, caller, id, &job, err);
+    int r = submission_find_job(scheduler, caller, id, &job, err);
     if (r == 0)
         scheduler_add_event(scheduler, EVENT_CANCELLED, job)->why = "cancelled";
     return r;
@@ -177,13 +213,14 @@ static int hold_one(struct submission *submission, const struct caller *caller,
 {
     struct scheduler *scheduler = submission->scheduler;
     job_id job = JOB_NONE;
-    int r = find_job(scheduler, caller, id, &job, err);
+    int r = submission_find_job(scheduler, caller, id, &job, err);
     if (r < 0)
         return r;
     enum job_state state = scheduler->engine.state.jobs[job].state;
     if (state != JOB_WAITING && state != JOB_HELD)
         return error_set(err, -EALREADY,
-                         "job %" PRIu64 " runs: only a waiting job can be held", id);
+                         "job %" PRIu64 " runs: only a waiting job can be %s", id,
+                         held ? "held" : "released");
     r = store_hold(scheduler->store, id, held, err);
     if (r < 0)
         return r;
@@ -197,23 +234,45 @@ struct submission_change {
     double weight, deadline_s, grace_s, steps;
 };
 
+static enum job_class change_class(const struct submission_change *change)
+{
+    return strcmp(change->class, "te") == 0 ? CLASS_TE : CLASS_BE;
+}
+
+/* May the caller claim that for a job? */
+static int check_claims(const struct limits *limits, uint32_t uid,
+                        const struct submission_change *change, struct error *err)
+{
+    int r = 0;
+    if (change->class)
+        r = limits_check_class(limits, uid, change_class(change), err);
+    if (r == 0 && !isnan(change->weight))
+        r = limits_check_weight(limits, uid, change->weight, err);
+    if (r == 0 && !isnan(change->grace_s))
+        r = limits_check_grace(limits, uid, change->grace_s, err);
+    return r;
+}
+
 static int change_one(struct submission *submission, const struct caller *caller,
                       uint64_t id, const struct submission_change *change,
                       struct error *err)
 {
     struct scheduler *scheduler = submission->scheduler;
     job_id job = JOB_NONE;
-    int r = find_job(scheduler, caller, id, &job, err);
+    int r = submission_find_job(scheduler, caller, id, &job, err);
     if (r < 0)
         return r;
     const struct job *now = &scheduler->engine.state.jobs[job];
     if (now->state != JOB_WAITING && now->state != JOB_HELD)
         return error_set(err, -EALREADY,
                          "job %" PRIu64 " runs: only a waiting job can be changed", id);
+    r = check_claims(scheduler->limits, caller->uid, change, err);
+    if (r < 0)
+        return r;
     struct job *spec = arena_new(&scheduler->pass, struct job);
     *spec = *now;
     if (change->class)
-        spec->class = strcmp(change->class, "te") == 0 ? CLASS_TE : CLASS_BE;
+        spec->class = change_class(change);
     if (!isnan(change->weight))
         spec->weight = change->weight;
     if (!isnan(change->deadline_s))
@@ -232,6 +291,64 @@ static int change_one(struct submission *submission, const struct caller *caller
     return 0;
 }
 
+/* ---- submissions that are sent again ---- */
+
+/*
+ * A client names its submission by the header Idempotency-Key.  The same user, key and body
+ * within a day get the reply of the first time, and no second job is made; another body
+ * under the same key is refused.
+ */
+static bool is_key(const char *text)
+{
+    size_t count = strlen(text);
+    for (const char *c = text; *c; c++)
+        if (*c <= ' ' || *c > '~')
+            return false;
+    return count > 0 && count <= SUBMISSION_KEY_MAX;
+}
+
+/*
+ * Read the key of a request; 'keyed->key' is NULL if it has none.  1: this was submitted
+ * before, and 'keyed' says what; 0: it is new.  -EINVAL: no such key can be; -EBADF: the key
+ * was used for another body.
+ */
+static int find_keyed(struct submission *submission, const struct http_request *request,
+                      struct keyed_submission *keyed, struct error *err)
+{
+    const char *key = http_header(request, "Idempotency-Key");
+    int64_t now_ns = scheduler_now_ns(submission->scheduler);
+    *keyed =
+        (struct keyed_submission){ .uid = request->uid, .key = key, .at_ns = now_ns };
+    if (!key)
+        return 0;
+    uint64_t hash = hash_bytes(HASH_BYTES_START, request->body, request->body_size);
+    keyed->hash = hash;
+    if (!is_key(key))
+        return error_set(err, -EINVAL,
+                         "Idempotency-Key: want 1 to %d visible ASCII characters",
+                         SUBMISSION_KEY_MAX);
+    int r = submission_keys_find(submission->keys, keyed,
+                                 now_ns - SUBMISSION_KEYS_KEEP_NS, err);
+    if (r == 1 && keyed->hash != hash)
+        return error_set(err, -EBADF,
+                         "Idempotency-Key: %.40s was used for another submission; "
+                         "choose a new key",
+                         key);
+    return r;
+}
+
+/* Remember what was accepted just now, if it has a key; durable with its jobs. */
+static int add_keyed(struct submission *submission, struct keyed_submission *keyed,
+                     struct error *err)
+{
+    if (!keyed->key)
+        return 0;
+    int r = submission_keys_add(submission->keys, keyed, err);
+    if (r < 0)
+        submission->failed(submission->context, err); /* its jobs are recorded */
+    return r;
+}
+
 /* ---- routes: submitting ---- */
 
 static struct submission *submission_of(struct routes *routes)
@@ -244,7 +361,7 @@ static struct submission *submission_of(struct routes *routes)
 /* Requests that came together, and as they are kept. */
 struct submission_batch {
     struct request *requests;
-    const char **texts;
+    struct request_texts *texts;
     uint64_t *ids;
     uint32_t count;
     bool several; /* they came as a list */
@@ -255,7 +372,7 @@ static void allocate_batch(struct submission_batch *batch, struct arena *arena,
 {
     batch->count = count;
     batch->requests = arena_array(arena, struct request, count);
-    batch->texts = arena_array(arena, const char *, count);
+    batch->texts = arena_array(arena, struct request_texts, count);
     batch->ids = arena_array(arena, uint64_t, count);
 }
 
@@ -271,9 +388,7 @@ static int read_job(struct submission_batch *batch, uint32_t i, struct arena *ar
         batch->requests[i].array_limit = limit;
         written = request_write(&batch->requests[i]);
     }
-    char *text = json_text_exact(written ? written : json);
-    batch->texts[i] = arena_text(arena, text);
-    free(text);
+    request_split(&batch->texts[i], arena, written ? written : json);
     json_free(written);
     return 0;
 }
@@ -307,6 +422,32 @@ static int read_list(struct submission_batch *batch, struct arena *arena,
     return 0;
 }
 
+/* A pattern takes milliseconds at worst, a list of jobs mostly has one. */
+static int check_patterns(const struct submission_batch *batch, struct error *err)
+{
+    const char *checked[PATTERNS_AT_ONCE_MAX];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        const char *pattern = batch->requests[i].launch.pattern;
+        uint32_t at = 0;
+        while (pattern && at < count && strcmp(pattern, checked[at]) != 0)
+            at++;
+        if (!pattern || at < count)
+            continue;
+        if (count == PATTERNS_AT_ONCE_MAX)
+            return error_set(err, -EINVAL, "jobs: want at most %d different patterns",
+                             PATTERNS_AT_ONCE_MAX);
+        struct error why = { "" };
+        int r = pattern_check(pattern, &why);
+        if (r < 0 && batch->several)
+            return error_set(err, r, "jobs[%u].pattern: %.290s", i, why.text);
+        if (r < 0)
+            return error_set(err, r, "pattern: %.290s", why.text);
+        checked[count++] = pattern;
+    }
+    return 0;
+}
+
 static int read_batch(struct submission_batch *batch,
                       const struct http_request *request, struct error *err)
 {
@@ -321,46 +462,93 @@ static int read_batch(struct submission_batch *batch,
         r = read_list(batch, request->arena, json, err);
     } else {
         allocate_batch(batch, request->arena, 1);
-        batch->texts[0] = request->body;
         r = request_read(&batch->requests[0], request->arena, json, err);
+        if (r == 0)
+            request_split_text(&batch->texts[0], request->arena, request->body, json);
     }
     json_free(json);
-    return r;
+    return r < 0 ? r : check_patterns(batch, err);
+}
+
+/* Why a job was rejected; false: it was not. */
+static bool find_rejection(struct scheduler *scheduler, uint64_t id,
+                           struct error *ret_rejected)
+{
+    struct db_query *query =
+        db_prepare(store_writer(scheduler->store),
+                   "SELECT reason FROM job WHERE id = ? AND state = 'REJECTED'");
+    db_int(query, 1, (int64_t)id);
+    bool found = db_next(query, NULL) == 1;
+    if (found)
+        error_set(ret_rejected, 0, "%s", db_get_text(query, 0));
+    db_finish(query);
+    return found;
+}
+
+/* Jobs that come together have consecutive ids. */
+static void write_submitted(const struct keyed_submission *keyed,
+                            const struct error *rejected, struct http_reply *reply)
+{
+    struct buf *body = &reply->body;
+    json_write_open(body, NULL, '{');
+    if (keyed->several) {
+        json_write_open(body, "ids", '[');
+        for (uint32_t i = 0; i < keyed->count; i++)
+            json_write_count(body, NULL, (int64_t)(keyed->first_id + i));
+        json_write_close(body, ']');
+    } else {
+        json_write_count(body, "id", (int64_t)keyed->first_id);
+    }
+    if (*rejected->text)
+        json_write_text(body, "rejected", rejected->text);
+    buf_text(body, "}\n");
+    reply->status = 201;
+    reply->after_commit = true;
+}
+
+static int submit_new(struct routes *routes, const struct http_request *request,
+                      struct keyed_submission *keyed, struct error *ret_rejected,
+                      struct error *err)
+{
+    struct submission_batch batch;
+    struct submission *submission = submission_of(routes);
+    struct caller caller = routes_caller(request);
+    int r = read_batch(&batch, request, err);
+    if (r == 0)
+        r = submit_batch(submission, &caller, batch.requests, batch.texts, batch.count,
+                         batch.ids, ret_rejected, err);
+    if (r < 0)
+        return r;
+    for (uint32_t i = 0; i < batch.count; i++)
+        map_put(&routes->owners, batch.ids[i], caller.uid);
+    keyed->first_id = batch.ids[0];
+    keyed->count = batch.count;
+    keyed->several = batch.several;
+    return add_keyed(submission, keyed, err);
 }
 
 static void submit_jobs(struct routes *routes, const struct http_request *request,
                         uint64_t id, struct http_reply *reply)
 {
     (void)id;
-    struct submission_batch batch;
     struct error err = { "" }, rejected = { "" };
-    struct caller caller = routes_caller(request);
-    int r = read_batch(&batch, request, &err);
+    struct keyed_submission keyed;
+    struct scheduler *scheduler = submission_of(routes)->scheduler;
+    int r = scheduler_check_open(scheduler, &err);
     if (r == 0)
-        r = submit_batch(submission_of(routes), &caller, batch.requests, batch.texts,
-                         batch.count, batch.ids, &rejected, &err);
-    if (r < 0) {
+        r = find_keyed(submission_of(routes), request, &keyed, &err);
+    if (r == 0)
+        r = submit_new(routes, request, &keyed, &rejected, &err);
+    else if (r == 1)
+        find_rejection(scheduler, keyed.first_id, &rejected);
+    if (r == -EBADF)
+        http_reply_error(reply, 422, NULL, err.text);
+    else if (r < 0)
         routes_fail(reply, r, &err);
-        return;
-    }
-    for (uint32_t i = 0; i < batch.count; i++)
-        map_put(&routes->owners, batch.ids[i], caller.uid);
-
-    struct buf *body = &reply->body;
-    json_write_open(body, NULL, '{');
-    if (batch.several) {
-        json_write_open(body, "ids", '[');
-        for (uint32_t i = 0; i < batch.count; i++)
-            json_write_count(body, NULL, (int64_t)batch.ids[i]);
-        json_write_close(body, ']');
-    } else {
-        json_write_count(body, "id", (int64_t)batch.ids[0]);
-    }
-    if (*rejected.text)
-        json_write_text(body, "rejected", rejected.text);
-    buf_text(body, "}\n");
-    reply->status = 201;
-    reply->after_commit = true;
+    else
+        write_submitted(&keyed, &rejected, reply);
+    if (r == 1)
+        scheduler_want_pass(scheduler); /* the first one may not be on disk yet */
 }
 
 /* ---- routes: changing and cancelling ---- */
@@ -506,8 +694,8 @@ static void change_job(struct routes *routes, const struct http_request *request
 }
 
 const struct route submission_routes[] = {
-    { "POST", "/v1/jobs", "", submit_jobs },
-    { "PATCH", "/v1/jobs/{id}", "", change_job },
-    { "DELETE", "/v1/jobs/{id}", "", cancel_job },
+    { "POST", "/v1/jobs", SCOPES_SUBMIT, "", submit_jobs },
+    { "PATCH", "/v1/jobs/{id}", SCOPES_SUBMIT, "", change_job },
+    { "DELETE", "/v1/jobs/{id}", SCOPES_SUBMIT, "", cancel_job },
     { 0 },
 };

@@ -9,13 +9,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/job.h"
+
+struct caller;
 struct error;
 struct request;
+struct request_texts;
 struct scheduler;
+struct submission_keys;
 
 struct submission {
     struct scheduler *scheduler;
     uint64_t id_next;
+    struct submission_keys *keys; /* of the store's submissions */
 
     /* The store could not be written in the middle of a submission. */
     void (*failed)(void *context, const struct error *err);
@@ -23,9 +29,16 @@ struct submission {
 };
 
 /*
- * Accept one job as 'request' says; 'text' is kept, to be read after a restart.  'held': not
+ * Accept one job as 'request' says; 'texts' are kept, to be read after a restart.  'held': not
  * to be placed before something else is known of it.  Negative: the store cannot be written.
  */
 int submission_accept(struct submission *submission, const char *user,
-                      struct request *request, const char *text, bool held,
-                      struct error *ret_rejected, struct error *err);
+                      struct request *request, const struct request_texts *texts,
+                      bool held, struct error *ret_rejected, struct error *err);
+
+/*
+ * The live job that the caller may change.  -ENOENT: there is none of that id; -EPERM: it is
+ * another user's; -EAGAIN: berthd accepts no changes now.
+ */
+int submission_find_job(const struct scheduler *scheduler, const struct caller *caller,
+                        uint64_t id, job_id *ret_job, struct error *err);

@@ -2,21 +2,26 @@
 #include "daemon/users.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <uv.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/grow.h"
 #include "base/map.h"
 #include "base/memory.h"
 
 #define KEEP_NS (INT64_C(300) * 1000000000) /* then a user is looked up again */
-#define ENTRY_BYTES_MAX (1 << 20)           /* of one user, as the system has it */
+#define ENTRY_BYTES_MAX (1 << 20) /* of one user or group, as the system has it */
+#define GROUPS_MAX 256            /* of one user                                */
 
 struct user_entry {
     struct user user;
+    char *groups; /* their names, each between two newlines; or NULL */
     bool known;   /* the lookup has ended at least once */
     bool pending; /* one is under way                   */
     int64_t at_ns;
@@ -37,6 +42,7 @@ struct user_lookup {
     uv_work_t work;
     struct users *users;
     struct user user;
+    char *groups;
 };
 
 static struct user unknown_user(uint32_t uid)
@@ -66,6 +72,38 @@ static struct user look_up_user(uint32_t uid)
     return user;
 }
 
+/* The name of a group into 'names', after which a newline comes. */
+static void add_group(struct buf *names, gid_t gid)
+{
+    struct group entry, *found = NULL;
+    char *text = NULL;
+    int r = ERANGE;
+    for (size_t size = 4096; r == ERANGE && size <= ENTRY_BYTES_MAX; size *= 4) {
+        text = memory_resize(text, size, 1);
+        r = getgrgid_r(gid, &entry, text, size, &found);
+    }
+    if (found)
+        buf_print(names, "%s\n", found->gr_name);
+    free(text);
+}
+
+/* In a worker thread, or at the start.  To be freed. */
+static char *look_up_groups(const struct user *user)
+{
+    gid_t gids[GROUPS_MAX];
+    int count = GROUPS_MAX;
+    struct buf names;
+    if (!user->named)
+        return NULL;
+    if (getgrouplist(user->name, user->gid, gids, &count) < 0)
+        count = GROUPS_MAX; /* there are more; these count */
+    buf_init(&names, ENTRY_BYTES_MAX);
+    buf_text(&names, "\n");
+    for (int i = 0; i < count; i++)
+        add_group(&names, gids[i]);
+    return names.bytes;
+}
+
 static struct user_entry *find_entry(const struct users *users, uint32_t uid)
 {
     uint32_t at = map_find(&users->by_uid, uid);
@@ -85,10 +123,13 @@ static struct user_entry *find_or_add_entry(struct users *users, uint32_t uid)
     return entry;
 }
 
-static void keep_user(struct users *users, const struct user *user)
+/* Keeps 'groups', which was allocated. */
+static void keep_user(struct users *users, const struct user *user, char *groups)
 {
     struct user_entry *entry = find_or_add_entry(users, user->uid);
     entry->user = *user;
+    free(entry->groups);
+    entry->groups = groups;
     entry->known = true;
     entry->pending = false;
     entry->at_ns = clock_now_ns();
@@ -98,6 +139,8 @@ static void free_if_idle(struct users *users)
 {
     if (!users->closing || users->pending > 0)
         return;
+    for (uint32_t i = 0; i < users->count; i++)
+        free(users->entries[i].groups);
     map_release(&users->by_uid);
     free(users->entries);
     free(users);
@@ -107,6 +150,7 @@ static void run_lookup(uv_work_t *work)
 {
     struct user_lookup *lookup = work->data;
     lookup->user = look_up_user(lookup->user.uid);
+    lookup->groups = look_up_groups(&lookup->user);
 }
 
 static void on_looked_up(uv_work_t *work, int status)
@@ -114,7 +158,7 @@ static void on_looked_up(uv_work_t *work, int status)
     struct user_lookup *lookup = work->data;
     struct users *users = lookup->users;
     (void)status;
-    keep_user(users, &lookup->user);
+    keep_user(users, &lookup->user, lookup->groups);
     free(lookup);
     users->pending--;
     if (!users->closing)
@@ -148,13 +192,24 @@ void users_load(struct users *users, uint32_t uid)
     if (entry && entry->known)
         return;
     struct user user = look_up_user(uid);
-    keep_user(users, &user);
+    keep_user(users, &user, look_up_groups(&user));
 }
 
 struct user users_find(const struct users *users, uint32_t uid)
 {
     const struct user_entry *entry = find_entry(users, uid);
     return entry ? entry->user : unknown_user(uid);
+}
+
+bool users_in_group(const struct users *users, uint32_t uid, const char *group)
+{
+    const struct user_entry *entry = find_entry(users, uid);
+    size_t count = strlen(group);
+    for (const char *at = entry ? entry->groups : NULL;
+         count > 0 && at && (at = strstr(at, group)); at += count)
+        if (at[-1] == '\n' && at[count] == '\n')
+            return true;
+    return false;
 }
 
 struct users *users_new(struct uv_loop_s *loop, void (*loaded)(void *context),

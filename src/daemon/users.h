@@ -36,3 +36,6 @@ void users_load(struct users *users, uint32_t uid);
 
 /* A user as far as it is known: only the number, where it is not. */
 struct user users_find(const struct users *users, uint32_t uid);
+
+/* Whether a user is in the group of that name, as far as it is known. */
+bool users_in_group(const struct users *users, uint32_t uid, const char *group);

@@ -1,6 +1,7 @@
 /* recover.c - the state as it was at the last commit. */
 #include "engine/recover.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -41,9 +42,13 @@ static int read_jobs(struct recovery *rec, struct error *err)
 {
     struct db_query *query = rows_select_live(store_reader(rec->setup->store));
     int r;
-    while ((r = rows_read_live(query, rec->state->view.cluster, &rec->arena,
-                               add_kept_job(rec), err)) == 1)
-        rec->count++;
+    do {
+        struct stored_job *kept = add_kept_job(rec);
+        r = rows_read_live(query, rec->state->view.cluster, &rec->arena, kept, err);
+        rec->count += r == 1;
+        if (r == -EILSEQ) /* one job must not keep the others from coming back */
+            rec->setup->gone(rec->setup->context, kept, err->text);
+    } while (r == 1 || r == -EILSEQ);
     db_finish(query);
     return r;
 }
@@ -254,8 +259,9 @@ static void restore_history(struct recovery *rec, job_id id,
 {
     double steps[LOSS_POINTS];
     double losses[LOSS_POINTS];
-    uint32_t count =
-        rows_read_losses(rec->losses, kept->job.id, steps, losses, LOSS_POINTS);
+    uint32_t count = 0; /* a job that never started has reported nothing */
+    if (kept->job.first_start_ns >= 0)
+        count = rows_read_losses(rec->losses, kept->job.id, steps, losses, LOSS_POINTS);
     for (uint32_t i = 0; i < count / 2; i++) {
         double step = steps[i];
         double loss = losses[i];

@@ -88,6 +88,9 @@ struct executor {
     void (*event)(void *self, const struct view *view, const struct event *event);
     int (*commit)(void *self, struct error *err);
 
+    /* Optional.  What the kernel enforces for each job: a set of enum cgroup_feature. */
+    uint32_t (*enforced)(const void *self);
+
     /* Attempts under way, for metrics. */
     uint32_t (*count)(const void *self);
 

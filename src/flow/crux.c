@@ -17,43 +17,23 @@
 #include <math.h>
 #include <stdio.h>
 
-struct crux {
-    uint32_t levels;
-    struct senders senders;
-};
-
-static int crux_init(void *self, const struct view *view, struct arena *run,
-                     struct error *err)
-{
-    struct crux *crux = self;
-    senders_init(&crux->senders, view, run);
-    return 0;
-}
-
-static void crux_observe(void *self, const struct view *view, const struct event *event)
-{
-    struct crux *crux = self;
-    senders_observe(&crux->senders, view, event);
-}
-
 static int crux_decide(void *self, const struct view *view, struct flow_plan *plan,
                        struct error *err)
 {
-    struct crux *crux = self;
-    if (!crux->senders.changed)
+    struct senders *senders = self;
+    if (!senders->changed)
         return 0;
-    for (uint32_t i = 0; i < crux->senders.count; i++)
-        crux->senders.list[i].score = crux->senders.list[i].intensity;
-    senders_sort(&crux->senders, view, SENDERS_CLEARLY);
-    senders_levels(&crux->senders, view, crux->levels, plan);
+    for (uint32_t i = 0; i < senders->count; i++)
+        senders->list[i].score = senders->list[i].intensity;
+    senders_sort(senders, view, SENDERS_CLEARLY);
+    senders_levels(senders, view, plan);
     return 0;
 }
 
 static void crux_explain(const void *self, const struct view *view, job_id job,
                          struct flow_reason *reason)
 {
-    const struct crux *crux = self;
-    const struct sender *sender = sender_explain(&crux->senders, job, reason);
+    const struct sender *sender = sender_explain(self, job, reason);
     if (sender && isfinite(sender->intensity))
         snprintf(reason->text, sizeof reason->text,
                  "computes %.3g GPU-seconds for each second of sending",
@@ -62,27 +42,15 @@ static void crux_explain(const void *self, const struct view *view, job_id job,
         snprintf(reason->text, sizeof reason->text, "nobody has counted what it sends");
 }
 
-static void crux_fini(void *self)
-{
-    struct crux *crux = self;
-    senders_release(&crux->senders);
-}
-
-static const struct field crux_params[] = {
-    { "levels", FIELD_COUNT, offsetof(struct crux, levels), "8", NULL,
-      "levels the network has", 1, FLOW_LEVELS_MAX },
-    { 0 },
-};
-
 const struct flow_policy flow_crux = {
     .name = "crux",
     .brief = "jobs that compute much for what they send go first",
     .source = "Cao et al.: Crux, SIGCOMM 2024",
-    .params = crux_params,
-    .self_size = sizeof(struct crux),
-    .init = crux_init,
-    .observe = crux_observe,
+    .params = senders_params,
+    .self_size = sizeof(struct senders),
+    .init = senders_init,
+    .observe = senders_observe,
     .decide = crux_decide,
     .explain = crux_explain,
-    .fini = crux_fini,
+    .fini = senders_fini,
 };

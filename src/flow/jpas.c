@@ -66,27 +66,19 @@ struct jpas_job {
 };
 
 struct jpas_flow {
+    struct senders senders;
+
     /* settings */
     int64_t period_ns;
-    uint32_t levels;
     double hysteresis, converged, goal;
     uint32_t aging;
     uint32_t early, late;
 
-    struct senders senders;
     struct jpas_job *states; /* by the sender's slot */
     uint32_t state_room;
     uint32_t next_fit; /* index of the next sender to be fitted */
     int64_t next_ns;   /* end of the period */
 };
-
-static int jpas_init(void *self, const struct view *view, struct arena *run,
-                     struct error *err)
-{
-    struct jpas_flow *jpas = self;
-    senders_init(&jpas->senders, view, run);
-    return 0;
-}
 
 /* --- reports ---------------------------------------------------------------------- */
 
@@ -149,7 +141,7 @@ static void note_sent(struct jpas_flow *jpas, const struct view *view,
 static void jpas_observe(void *self, const struct view *view, const struct event *event)
 {
     struct jpas_flow *jpas = self;
-    bool changed = senders_observe(&jpas->senders, view, event);
+    bool changed = senders_update(&jpas->senders, view, event);
     const struct sender *sender =
         changed ? sender_find(&jpas->senders, event->job) : NULL;
     if (sender)
@@ -336,7 +328,7 @@ static int jpas_decide(void *self, const struct view *view, struct flow_plan *pl
     }
     /* Between two periods new jobs, of the first class, are inserted. */
     senders_sort(senders, view, jpas->hysteresis);
-    senders_levels(senders, view, jpas->levels, plan);
+    senders_levels(senders, view, plan);
     flow_wake(plan, jpas->next_ns);
     return 0;
 }
@@ -395,7 +387,7 @@ static void jpas_explain(const void *self, const struct view *view, job_id job,
 static void jpas_fini(void *self)
 {
     struct jpas_flow *jpas = self;
-    senders_release(&jpas->senders);
+    senders_fini(self);
     free(jpas->states);
 }
 
@@ -407,8 +399,7 @@ static const char *const late_names[] = { "gain", "shortest", NULL };
 static const struct field jpas_params[] = {
     { "period", FIELD_TIME, AT(period_ns), "10s", NULL, "how often the order is made",
       0.1, 1e6 },
-    { "levels", FIELD_COUNT, AT(levels), "8", NULL, "levels the network has", 1,
-      FLOW_LEVELS_MAX },
+    SENDERS_PARAM_LEVELS,
     { "hysteresis", FIELD_NUMBER, AT(hysteresis), "1.1", NULL,
       "ratio of scores from which one overtakes another", 1, 100 },
     { "aging", FIELD_COUNT, AT(aging), "6", "periods",
@@ -430,7 +421,7 @@ const struct flow_policy flow_jpas = {
     .source = "Zhou, He, Luo, Yu, Sun: JPAS, JNCA 158, 2020",
     .params = jpas_params,
     .self_size = sizeof(struct jpas_flow),
-    .init = jpas_init,
+    .init = senders_init,
     .observe = jpas_observe,
     .decide = jpas_decide,
     .explain = jpas_explain,

@@ -14,32 +14,24 @@
 #include <stdio.h>
 
 struct las_flow {
-    uint32_t levels;
+    struct senders senders;
     double first_gb, factor;
     int64_t period_ns;
     int64_t next_ns;
-    struct senders senders;
 };
 
-static int las_flow_init(void *self, const struct view *view, struct arena *run,
-                         struct error *err)
+/* Bytes sent so far: counted, or its steps times those of a step. */
+static double bytes_sent(const struct view *view, const struct sender *sender)
 {
-    struct las_flow *las = self;
-    senders_init(&las->senders, view, run);
-    return 0;
-}
-
-static void las_flow_observe(void *self, const struct view *view,
-                             const struct event *event)
-{
-    struct las_flow *las = self;
-    senders_observe(&las->senders, view, event);
+    const struct job *job = &view->jobs[sender->job];
+    return sender->counted ? job->sent_bytes
+                           : job_steps(job, view->now_ns) * sender->bytes;
 }
 
 static double queue_of(const struct las_flow *las, const struct view *view,
                        const struct sender *sender)
 {
-    double sent = sender_sent(view, sender) * 1e-9;
+    double sent = bytes_sent(view, sender) * 1e-9;
     return sent <= las->first_gb
                ? 0
                : 1 + floor(log(sent / las->first_gb) / log(las->factor));
@@ -58,7 +50,7 @@ static int las_flow_decide(void *self, const struct view *view, struct flow_plan
     for (uint32_t i = 0; i < senders->count; i++)
         senders->list[i].score = -queue_of(las, view, &senders->list[i]);
     senders_sort(senders, view, 1);
-    senders_levels(senders, view, las->levels, plan);
+    senders_levels(senders, view, plan);
     las->next_ns = view->now_ns + las->period_ns;
     if (senders->count > 0)
         flow_wake(plan, las->next_ns);
@@ -72,21 +64,14 @@ static void las_flow_explain(const void *self, const struct view *view, job_id j
     const struct sender *sender = sender_explain(&las->senders, job, reason);
     if (sender)
         snprintf(reason->text, sizeof reason->text,
-                 "has sent %.3g GB so far: queue %.0f",
-                 sender_sent(view, sender) * 1e-9, queue_of(las, view, sender));
-}
-
-static void las_flow_fini(void *self)
-{
-    struct las_flow *las = self;
-    senders_release(&las->senders);
+                 "has sent %.3g GB so far: queue %.0f", bytes_sent(view, sender) * 1e-9,
+                 queue_of(las, view, sender));
 }
 
 #define AT(field) offsetof(struct las_flow, field)
 
 static const struct field las_flow_params[] = {
-    { "levels", FIELD_COUNT, AT(levels), "8", NULL, "levels the network has", 1,
-      FLOW_LEVELS_MAX },
+    SENDERS_PARAM_LEVELS,
     { "first", FIELD_NUMBER, AT(first_gb), "1", "GB",
       "sent before it leaves the first queue", 1e-6, 1e9 },
     { "factor", FIELD_NUMBER, AT(factor), "4", NULL, "from one queue to the next", 1.01,
@@ -102,9 +87,9 @@ const struct flow_policy flow_las_flow = {
     .source = "Chowdhury and Stoica: Aalo, SIGCOMM 2015; Bai et al.: PIAS, NSDI 2015",
     .params = las_flow_params,
     .self_size = sizeof(struct las_flow),
-    .init = las_flow_init,
-    .observe = las_flow_observe,
+    .init = senders_init,
+    .observe = senders_observe,
     .decide = las_flow_decide,
     .explain = las_flow_explain,
-    .fini = las_flow_fini,
+    .fini = senders_fini,
 };

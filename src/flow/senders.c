@@ -13,30 +13,29 @@
 
 #define LINK_UNKNOWN 1e9 /* bytes per second */
 
-void senders_init(struct senders *senders, const struct view *view, struct arena *run)
+const struct field senders_params[] = { SENDERS_PARAM_LEVELS, { 0 } };
+
+int senders_init(void *self, const struct view *view, struct arena *run,
+                 struct error *err)
 {
-    *senders = (struct senders){ 0 };
+    struct senders *senders = self;
     topology_init(&senders->topology, run, view->cluster);
     senders->places = arena_array(run, uint32_t, view->job_max);
     uint32_t spots = view->cluster->node_count + view->cluster->rack_count;
     senders->next_level = arena_array(run, uint32_t, spots);
     senders->stamps = arena_array(run, uint32_t, spots);
+    return 0;
 }
 
-void senders_release(struct senders *senders)
+void senders_fini(void *self)
 {
+    struct senders *senders = self;
     free(senders->list);
     free(senders->order);
     free(senders->free_slots);
     free(senders->uses);
     free(senders->hosts);
     *senders = (struct senders){ 0 };
-}
-
-struct sender *sender_find(const struct senders *senders, job_id job)
-{
-    uint32_t place = senders->places[job];
-    return place ? &senders->list[place - 1] : NULL;
 }
 
 const struct sender *sender_explain(const struct senders *senders, job_id job,
@@ -143,13 +142,6 @@ static void describe_sender(struct senders *senders, const struct view *view,
         describe_declared(senders, view, sender);
 }
 
-double sender_sent(const struct view *view, const struct sender *sender)
-{
-    const struct job *job = &view->jobs[sender->job];
-    return sender->counted ? job->sent_bytes
-                           : job_steps(job, view->now_ns) * sender->bytes;
-}
-
 static void add_sender(struct senders *senders, const struct view *view, job_id job)
 {
     uint32_t place = senders->count++;
@@ -190,8 +182,8 @@ static bool uses_network(const struct job *job)
     return job_runs(job) && (declares_bytes(job) || may || job->sends_per_s > 0);
 }
 
-bool senders_observe(struct senders *senders, const struct view *view,
-                     const struct event *event)
+bool senders_update(struct senders *senders, const struct view *view,
+                    const struct event *event)
 {
     switch (event->kind) {
     case EVENT_STARTED:
@@ -228,6 +220,11 @@ bool senders_observe(struct senders *senders, const struct view *view,
         remove_sender(senders, event->job);
     }
     return was != is;
+}
+
+void senders_observe(void *self, const struct view *view, const struct event *event)
+{
+    senders_update(self, view, event);
 }
 
 /* --- order and levels ---------------------------------------------------------------- */
@@ -275,7 +272,7 @@ static uint32_t first_free_level(struct senders *senders, uint32_t spot, uint32_
     return senders->next_level[spot] > level ? senders->next_level[spot] : level;
 }
 
-void senders_levels(struct senders *senders, const struct view *view, uint32_t levels,
+void senders_levels(struct senders *senders, const struct view *view,
                     struct flow_plan *plan)
 {
     const struct topology *topology = &senders->topology;
@@ -292,7 +289,7 @@ void senders_levels(struct senders *senders, const struct view *view, uint32_t l
             if (topology->has_uplinks)
                 level = first_free_level(senders, rack, level);
         }
-        level = level < levels ? level : levels - 1;
+        level = level < senders->levels ? level : senders->levels - 1;
         for (uint32_t k = 0; k < count; k++) {
             uint32_t rack = topology->host_count + topology->racks[seats[k].node];
             senders->next_level[seats[k].node] = level + 1;

@@ -48,7 +48,9 @@ struct sender {
     uint32_t slot;    /* index of what a policy keeps for it; below 'slot_max' */
 };
 
+/* What the private state of a flow policy begins with. */
 struct senders {
+    uint32_t levels; /* a setting */
     struct topology topology;
     struct sender *list; /* by index, in no order */
     uint32_t count, room;
@@ -67,22 +69,34 @@ struct senders {
     uint32_t use_room, host_room;
 };
 
-void senders_init(struct senders *senders, const struct view *view, struct arena *run);
-void senders_release(struct senders *senders);
+/* The row of a table of settings, and a table with no other. */
+#define SENDERS_PARAM_LEVELS \
+    { \
+        "levels", FIELD_COUNT, offsetof(struct senders, levels), "8", NULL, \
+            "levels the network has", 1, FLOW_LEVELS_MAX \
+    }
+extern const struct field senders_params[];
+
+/* Functions of a flow policy; its own ones call these. */
+int senders_init(void *self, const struct view *view, struct arena *run,
+                 struct error *err);
+void senders_observe(void *self, const struct view *view, const struct event *event);
+void senders_fini(void *self);
 
 /* Update from an event.  True if it adds or removes a sender. */
-bool senders_observe(struct senders *senders, const struct view *view,
-                     const struct event *event);
+bool senders_update(struct senders *senders, const struct view *view,
+                    const struct event *event);
 
 /* For explain(): the sender of a job, or NULL with a reason: it does not send. */
 const struct sender *sender_explain(const struct senders *senders, job_id job,
                                     struct flow_reason *reason);
 
-/* Bytes sent so far: counted, or its steps times those of a step. */
-double sender_sent(const struct view *view, const struct sender *sender);
-
 /* The sender of a job, or NULL. */
-struct sender *sender_find(const struct senders *senders, job_id job);
+static inline struct sender *sender_find(const struct senders *senders, job_id job)
+{
+    uint32_t place = senders->places[job];
+    return place ? &senders->list[place - 1] : NULL;
+}
 
 /*
  * Order by class, then by score.  Within a class a sender overtakes another only if its
@@ -92,5 +106,5 @@ struct sender *sender_find(const struct senders *senders, job_id job);
 void senders_sort(struct senders *senders, const struct view *view, double hysteresis);
 
 /* Assign levels in that order. */
-void senders_levels(struct senders *senders, const struct view *view, uint32_t levels,
+void senders_levels(struct senders *senders, const struct view *view,
                     struct flow_plan *plan);

@@ -11,45 +11,23 @@
 
 #include <stdio.h>
 
-struct smallest {
-    uint32_t levels;
-    struct senders senders;
-};
-
-static int smallest_init(void *self, const struct view *view, struct arena *run,
-                         struct error *err)
-{
-    struct smallest *smallest = self;
-    senders_init(&smallest->senders, view, run);
-    return 0;
-}
-
-static void smallest_observe(void *self, const struct view *view,
-                             const struct event *event)
-{
-    struct smallest *smallest = self;
-    senders_observe(&smallest->senders, view, event);
-}
-
 static int smallest_decide(void *self, const struct view *view, struct flow_plan *plan,
                            struct error *err)
 {
-    struct smallest *smallest = self;
-    struct senders *senders = &smallest->senders;
+    struct senders *senders = self;
     if (!senders->changed)
         return 0;
     for (uint32_t i = 0; i < senders->count; i++)
         senders->list[i].score = 1 / senders->list[i].bytes;
     senders_sort(senders, view, SENDERS_CLEARLY);
-    senders_levels(senders, view, smallest->levels, plan);
+    senders_levels(senders, view, plan);
     return 0;
 }
 
 static void smallest_explain(const void *self, const struct view *view, job_id job,
                              struct flow_reason *reason)
 {
-    const struct smallest *smallest = self;
-    const struct sender *sender = sender_explain(&smallest->senders, job, reason);
+    const struct sender *sender = sender_explain(self, job, reason);
     if (sender && sender->bytes > 0)
         snprintf(reason->text, sizeof reason->text, "sends %.3g MB in a step",
                  sender->bytes * 1e-6);
@@ -57,27 +35,15 @@ static void smallest_explain(const void *self, const struct view *view, job_id j
         snprintf(reason->text, sizeof reason->text, "nobody has counted what it sends");
 }
 
-static void smallest_fini(void *self)
-{
-    struct smallest *smallest = self;
-    senders_release(&smallest->senders);
-}
-
-static const struct field smallest_params[] = {
-    { "levels", FIELD_COUNT, offsetof(struct smallest, levels), "8", NULL,
-      "levels the network has", 1, FLOW_LEVELS_MAX },
-    { 0 },
-};
-
 const struct flow_policy flow_smallest_first = {
     .name = "smallest-first",
     .brief = "jobs with the least to send in a step go first",
     .source = "Chowdhury et al.: Varys, SIGCOMM 2014 (smallest bottleneck first)",
-    .params = smallest_params,
-    .self_size = sizeof(struct smallest),
-    .init = smallest_init,
-    .observe = smallest_observe,
+    .params = senders_params,
+    .self_size = sizeof(struct senders),
+    .init = senders_init,
+    .observe = senders_observe,
     .decide = smallest_decide,
     .explain = smallest_explain,
-    .fini = smallest_fini,
+    .fini = senders_fini,
 };

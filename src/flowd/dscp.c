@@ -1,7 +1,6 @@
 /* dscp.c - map a job's level to the code point (DSCP) of its packets. */
 #include "flowd/dscp.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,12 +132,4 @@ int dscp_levels_parse(struct dscp_levels *ret, const char *text, struct error *e
     set_priorities(&levels);
     *ret = levels;
     return 0;
-}
-
-uint32_t dscp_levels_point(const struct dscp_levels *levels, uint32_t count,
-                           uint32_t level)
-{
-    assert(count >= DSCP_LEVELS_MIN);
-    assert(level < count);
-    return level * (levels->count - 1) / (count - 1);
 }

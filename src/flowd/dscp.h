@@ -8,8 +8,8 @@
  */
 #pragma once
 
+#include <assert.h>
 #include <stdint.h>
-#include <stddef.h>
 
 struct error;
 
@@ -44,8 +44,13 @@ extern const char dscp_levels_standard[];
 int dscp_levels_parse(struct dscp_levels *levels, const char *text, struct error *err);
 
 /* The point for 'level' of 'count': the first and the last level have those at the ends. */
-uint32_t dscp_levels_point(const struct dscp_levels *levels, uint32_t count,
-                           uint32_t level);
+static inline uint32_t dscp_levels_point(const struct dscp_levels *levels,
+                                         uint32_t count, uint32_t level)
+{
+    assert(count >= DSCP_LEVELS_MIN);
+    assert(level < count);
+    return level * (levels->count - 1) / (count - 1);
+}
 
 /* The index of the point with this code, or -1. */
 int dscp_levels_find(const struct dscp_levels *levels, uint8_t dscp);

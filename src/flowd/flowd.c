@@ -11,7 +11,6 @@
 #include "flowd/flowd.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,7 +27,7 @@
 #include "base/units.h"
 #include "api/sse.h"
 #include "flowd/marker.h"
-#include "flowd/capabilities.h"
+#include "host/capabilities.h"
 #include "flowd/desired.h"
 #include "version.h"
 

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "flowd/flowd.h"
 #include "flowd/marker.h"
-#include "flowd/capabilities.h"
+#include "host/capabilities.h"
 
 static void print_row(FILE *file, bool good, const char *what, const char *text)
 {

@@ -3,7 +3,6 @@
 
 #include "flowd/mark_target.h"
 
-struct arena;
 struct error;
 
 /* Settings from flags or the file; NULL: not set. */

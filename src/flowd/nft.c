@@ -36,7 +36,7 @@
 #include "base/grow.h"
 #include "base/json.h"
 #include "flowd/dscp.h"
-#include "flowd/capabilities.h"
+#include "host/capabilities.h"
 #include "flowd/mark_target.h"
 
 #define TEXT_MAX (8u << 20)

@@ -20,25 +20,6 @@
 #define START_ENDED \
     UINT64_MAX /* a start: all its processes ended, and their pids may be reused */
 
-void procs_init(struct procs *procs)
-{
-    *procs = (struct procs){ .count = 0 };
-    arena_init(&procs->arena, 64 * 1024);
-}
-
-void procs_release(struct procs *procs)
-{
-    arena_release(&procs->arena);
-}
-
-void procs_reset(struct procs *procs)
-{
-    arena_reset(&procs->arena);
-    procs->list = NULL;
-    procs->count = 0;
-    procs->listed = procs->has_slurm_ids = false;
-}
-
 static ssize_t read_file(const char *path, char *text, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

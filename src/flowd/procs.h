@@ -30,11 +30,25 @@ struct procs {
     bool listed, has_slurm_ids;
 };
 
-void procs_init(struct procs *procs);
-void procs_release(struct procs *procs);
+static inline void procs_init(struct procs *procs)
+{
+    *procs = (struct procs){ .count = 0 };
+    arena_init(&procs->arena, 64 * 1024);
+}
+
+static inline void procs_release(struct procs *procs)
+{
+    arena_release(&procs->arena);
+}
 
 /* Forget the list: the next call makes a new one. */
-void procs_reset(struct procs *procs);
+static inline void procs_reset(struct procs *procs)
+{
+    arena_reset(&procs->arena);
+    procs->list = NULL;
+    procs->count = 0;
+    procs->listed = procs->has_slurm_ids = false;
+}
 
 /*
  * Call 'each' with a handle (pidfd) of every process of the job, open during the call,

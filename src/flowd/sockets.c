@@ -39,7 +39,7 @@
 #include "base/grow.h"
 #include "base/map.h"
 #include "base/memory.h"
-#include "flowd/capabilities.h"
+#include "host/capabilities.h"
 #include "flowd/desired.h"
 #include "flowd/dscp.h"
 #include "flowd/mark_target.h"

@@ -1,27 +1,99 @@
 /*
- * cgroup.h - a cgroup per job, where the kernel allows it.
+ * cgroup.h - a cgroup per job: what all its processes are in, and what they may use.
  *
  * A process cannot leave its cgroup by itself, whatever it does with sessions, parents
  * and its environment, so all processes of a job are found and killed even when its
- * supervisor is gone.  Only membership is used, no controllers: that works in any
- * delegated part of the tree, and in a bare cgroup2 mount.
+ * supervisor is gone.  Machines differ:
+ *
+ *     version 2 alone       membership, killing and limits in one tree
+ *     both versions         membership and killing in version 2, limits in version 1
+ *     version 1 alone       limits; processes are killed one by one
+ *     none                  nothing; a supervisor kills the processes that it can find
+ *
+ * The cgroups of one berthd's jobs are children of one cgroup per hierarchy, which has the
+ * name of that berthd.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#define CGROUP_PATH_MAX 320
+#define CGROUP_NAME_MAX 48
+
+/* Limits that a kernel can enforce for a job, and the means to end all of it. */
+enum cgroup_feature {
+    CGROUP_KILL = 1,    /* all processes are found, and killed at once */
+    CGROUP_MEMORY = 2,  /* --mem is a limit                            */
+    CGROUP_PIDS = 4,    /* the number of processes is limited          */
+    CGROUP_CPU = 8,     /* processors are shared by what was asked for */
+    CGROUP_DEVICES = 16 /* other jobs' GPUs cannot be opened           */
+};
+
+enum cgroup_v1 { CGROUP_V1_MEMORY, CGROUP_V1_PIDS, CGROUP_V1_CPU, CGROUP_V1_DEVICES };
+#define CGROUP_V1_COUNT 4
+
+struct cgroup_tree {
+    char v2[CGROUP_PATH_MAX]; /* parent of the jobs' cgroups; "": none */
+    char v1[CGROUP_V1_COUNT]
+           [CGROUP_PATH_MAX];       /* the same, by controller              */
+    uint32_t features;              /* set of enum cgroup_feature            */
+    int locks[1 + CGROUP_V1_COUNT]; /* say that the parents are in use; -1: none */
+};
+
+/* A device that a job must not open. */
+struct cgroup_device {
+    uint32_t major, minor;
+};
+
+/* What a job may use; 0: no limit. */
+struct cgroup_limits {
+    uint64_t memory_bytes;
+    uint32_t cpu_milli;
+    uint32_t pids;
+    const struct cgroup_device *denied;
+    uint32_t denied_count;
+};
 
 /*
- * The cgroup of this process.  False: there is none, or we may not create children in
- * it.
+ * Make or find the parents named 'name'; at the top of the hierarchies, or else in the
+ * cgroups of this process.  What cannot be had is left out; see 'features'.  Empty
+ * cgroups of berthds that are gone are removed.
  */
-bool cgroup_find(char *path, size_t size);
+void cgroup_tree_open(struct cgroup_tree *tree, const char *name, bool at_top);
+void cgroup_tree_close(struct cgroup_tree *tree); /* parents without children go */
 
-/* True if it exists afterwards. */
-bool cgroup_make(const char *path);
+/* The parents as texts, for a process that is told of them; NULL: there is none. */
+#define CGROUP_PARENTS (1 + CGROUP_V1_COUNT)
+void cgroup_tree_list(const struct cgroup_tree *tree,
+                      const char *parents[CGROUP_PARENTS]);
+void cgroup_tree_join(struct cgroup_tree *tree,
+                      const char *const parents[CGROUP_PARENTS]);
+
+/* Make the cgroups of a job.  False: it has none; limits that cannot be set are missing. */
+bool cgroup_make(const struct cgroup_tree *tree, const char *job,
+                 const struct cgroup_limits *limits);
+
+/* The cgroup of version 2; false: there is none. */
+bool cgroup_path(const struct cgroup_tree *tree, const char *job,
+                 char path[CGROUP_PATH_MAX]);
+
+/*
+ * Fork a process that is in the job's cgroups from its first instruction on.  As fork();
+ * -1 also if it could not be put there.
+ */
+int cgroup_fork(const struct cgroup_tree *tree, const char *job);
+
+/* A descriptor that kills all processes when "1" is written to it; -1: none. */
+int cgroup_open_kill(const struct cgroup_tree *tree, const char *job);
 
 /* Send SIGKILL to all its processes; true: there were some. */
-bool cgroup_kill(const char *path);
+bool cgroup_kill(const struct cgroup_tree *tree, const char *job);
 
 /* Remove it if it is empty; false: it is not yet. */
-bool cgroup_remove(const char *path);
+bool cgroup_remove(const struct cgroup_tree *tree, const char *job);
+
+/* Remove all cgroups of jobs for which 'is_known' is false, and kill what is in them. */
+void cgroup_sweep(const struct cgroup_tree *tree,
+                  bool (*is_known)(void *context, const char *job), void *context);

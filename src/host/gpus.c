@@ -10,13 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "host/attempt.h"
 #include "host/leftovers.h"
 #include "model/cluster.h"
+#include "host/machine.h"
 
 #define KFD "/sys/class/kfd/kfd"
 #define TYPE_WORD_MAX 32
@@ -100,6 +104,7 @@ struct nvml {
     int (*by_index)(unsigned index, struct nvml_device **ret);
     int (*name)(struct nvml_device *device, char *text, unsigned size);
     int (*uuid)(struct nvml_device *device, char *text, unsigned size);
+    int (*number)(struct nvml_device *device, unsigned *number);
     int (*busy)(struct nvml_device *device, struct nvml_utilization *ret);
     int (*processes)(struct nvml_device *device, unsigned *count,
                      struct nvml_process *list);
@@ -124,6 +129,7 @@ static bool find_functions(struct nvml *nvml)
     FIND(nvml, by_index, "nvmlDeviceGetHandleByIndex_v2");
     FIND(nvml, name, "nvmlDeviceGetName");
     FIND(nvml, uuid, "nvmlDeviceGetUUID");
+    FIND(nvml, number, "nvmlDeviceGetMinorNumber");
     FIND(nvml, busy, "nvmlDeviceGetUtilizationRates");
     if (!FIND(nvml, processes, "nvmlDeviceGetComputeRunningProcesses_v3"))
         FIND(nvml, processes, "nvmlDeviceGetComputeRunningProcesses_v2");
@@ -172,6 +178,16 @@ static bool nvml_describe(const struct nvml *nvml, uint32_t index, char name[96]
         uuid[0] = '\0';
     uuid[95] = '\0';
     return true;
+}
+
+/* Its device file is called by a number that need not be its index. */
+static void nvml_name_device(const struct nvml *nvml, struct gpu *gpu)
+{
+    struct nvml_device *device;
+    unsigned number;
+    if (nvml->number && nvml->by_index(gpu->index, &device) == 0 &&
+        nvml->number(device, &number) == 0)
+        snprintf(gpu->device, sizeof gpu->device, "nvidia%u", number);
 }
 
 /* Percent of the last moment in which it computed; -1: unknown. */
@@ -234,7 +250,9 @@ static bool find_nvml(struct gpus *gpus, struct arena *arena, const char *path)
         if (!nvml_describe(gpus->nvml, i, name, uuid))
             continue;
         gpus_type_word(name, type, sizeof type);
-        memcpy(add_gpu(gpus, arena, type, i)->uuid, uuid, sizeof uuid);
+        struct gpu *gpu = add_gpu(gpus, arena, type, i);
+        memcpy(gpu->uuid, uuid, sizeof uuid);
+        nvml_name_device(gpus->nvml, gpu);
     }
     if (gpus->count == 0) {
         nvml_close(gpus->nvml);
@@ -275,6 +293,7 @@ static bool find_kfd(struct gpus *gpus, struct arena *arena, const char *kfd)
             continue;
         uint64_t unique = read_property(text, "unique_id");
         uint64_t version = read_property(text, "gfx_target_version");
+        uint64_t render = read_property(text, "drm_render_minor");
         snprintf(path, sizeof path, "%s/topology/nodes/%u/name", kfd, node);
         read_text(path, name, sizeof name);
         name[strcspn(name, "\n")] = '\0';
@@ -283,6 +302,8 @@ static bool find_kfd(struct gpus *gpus, struct arena *arena, const char *kfd)
         gpus_type_word(name, type, sizeof type);
         struct gpu *gpu = add_gpu(gpus, arena, type, gpus->count);
         snprintf(gpu->uuid, sizeof gpu->uuid, "GPU-%" PRIx64, unique);
+        if (render > 0)
+            snprintf(gpu->device, sizeof gpu->device, "dri/renderD%" PRIu64, render);
         snprintf(path, sizeof path, "%s/topology/nodes/%u/gpu_id", kfd, node);
         if (read_text(path, text, sizeof text))
             gpu->kfd_id = strtoull(text, NULL, 10);
@@ -339,7 +360,8 @@ static int by_type_and_index(const void *a, const void *b)
 int gpus_find(struct gpus *gpus, struct arena *arena, const struct gpus_setup *setup,
               struct error *err)
 {
-    *gpus = (struct gpus){ .items = arena_array(arena, struct gpu, GPUS_MAX) };
+    *gpus = (struct gpus){ .items = arena_array(arena, struct gpu, GPUS_MAX),
+                           .dev = setup->dev ? setup->dev : "/dev" };
     int r = 0;
     if (setup->fake) {
         gpus->source = GPUS_FAKE;
@@ -432,9 +454,15 @@ int gpus_cluster(const struct gpus *gpus, struct cluster *cluster, struct arena 
 
 /* --- use by other processes ------------------------------------------------------- */
 
+/* By its cgroup, which everybody may read, or by its environment. */
 static bool is_ours(int pid, const char *run_dir)
 {
-    char mark[256];
+    char mark[256], path[64], text[4096], group[CGROUP_NAME_MAX];
+    attempt_cgroup_name(run_dir, group);
+    snprintf(mark, sizeof mark, "/%s/", group);
+    snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
+    if (read_text(path, text, sizeof text) && strstr(text, mark))
+        return true;
     snprintf(mark, sizeof mark, "BERTH_PREEMPT_FILE=%s/jobs/", run_dir);
     return leftovers_marked(pid, mark);
 }
@@ -486,4 +514,103 @@ uint32_t gpus_foreign(struct gpus *gpus, const char *run_dir)
         count += gpu->foreign;
     }
     return count;
+}
+
+/* --- devices --------------------------------------------------------------------------- */
+
+static bool is_in_list(const char *list, uint32_t number)
+{
+    for (const char *at = list; *at; at += *at == ',') {
+        char *end;
+        if (strtoul(at, &end, 10) == number && end != at)
+            return true;
+        at = end + strcspn(end, ",");
+    }
+    return false;
+}
+
+uint32_t gpus_list_others(const struct gpus *gpus, const char *allowed,
+                          struct cgroup_device *devices, uint32_t max)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < gpus->count && count < max; i++) {
+        const struct gpu *gpu = &gpus->items[i];
+        char path[256];
+        struct stat file;
+        snprintf(path, sizeof path, "%s/%s", gpus->dev, gpu->device);
+        if (gpu->device[0] && !is_in_list(allowed, gpu->index) &&
+            stat(path, &file) == 0 && S_ISCHR(file.st_mode))
+            devices[count++] =
+                (struct cgroup_device){ major(file.st_rdev), minor(file.st_rdev) };
+    }
+    return count;
+}
+
+/* --- the machine as a cluster ------------------------------------------------------------ */
+
+int machine_find(struct machine *machine, struct arena *arena, const char *fake,
+                 struct error *err)
+{
+    static const char *const sources[] = { [GPUS_NVML] = "NVML",
+                                           [GPUS_ROCM] = "ROCm",
+                                           [GPUS_FAKE] = "--fake-gpus",
+                                           [GPUS_CPU] = "CPU slots" };
+    *machine = (struct machine){ 0 };
+    machine->gpus = arena_new(arena, struct gpus);
+    int r = gpus_find(machine->gpus, arena, &(struct gpus_setup){ .fake = fake }, err);
+    if (r < 0)
+        return r;
+    machine->source = sources[machine->gpus->source];
+    return gpus_cluster(machine->gpus, &machine->cluster, arena, &machine->gpu_index,
+                        &machine->gpu_item, err);
+}
+
+void machine_release(struct machine *machine)
+{
+    if (machine->gpus)
+        gpus_release(machine->gpus);
+    machine->gpus = NULL;
+}
+
+bool machine_is_shared(const struct machine *machine)
+{
+    if (!machine->gpus)
+        return false;
+    return machine->gpus->source == GPUS_NVML || machine->gpus->source == GPUS_ROCM;
+}
+
+static uint64_t foreign_gpus(const struct machine *machine, node_id node)
+{
+    uint64_t bits = 0;
+    for (uint32_t g = 0; g < machine->cluster.nodes[node].gpu_count; g++) {
+        uint32_t item = machine->gpu_item[node * NODE_GPUS_MAX + g];
+        if (machine->gpus->items[item].foreign)
+            bits |= (uint64_t)1 << g;
+    }
+    return bits;
+}
+
+void machine_find_foreign(struct machine *machine, const char *run_dir,
+                          uint64_t *ret_foreign)
+{
+    if (machine_is_shared(machine))
+        gpus_foreign(machine->gpus, run_dir);
+    for (node_id node = 0; node < machine->cluster.node_count; node++)
+        ret_foreign[node] = machine->gpus ? foreign_gpus(machine, node) : 0;
+}
+
+int machine_busy(const struct machine *machine, node_id node, uint32_t gpu)
+{
+    if (!machine_is_shared(machine))
+        return -1;
+    uint32_t item = machine->gpu_item[node * NODE_GPUS_MAX + gpu];
+    return machine->gpus->items[item].busy;
+}
+
+uint32_t machine_list_others(const struct machine *machine, const char *allowed,
+                             struct cgroup_device *devices, uint32_t max)
+{
+    return machine_is_shared(machine)
+               ? gpus_list_others(machine->gpus, allowed, devices, max)
+               : 0;
 }

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct arena;
+struct cgroup_device;
 struct cluster;
 struct error;
 
@@ -23,6 +24,7 @@ struct gpu {
     uint32_t index;   /* as in CUDA_VISIBLE_DEVICES */
     char uuid[96];    /* "": not known */
     uint64_t kfd_id;  /* AMD: the driver's number for it */
+    char device[48];  /* its file below /dev; "": none that only it has */
     bool foreign;     /* in use by a process that Berth did not start */
     int busy;         /* percent of the last moment; -1: not known */
 };
@@ -32,6 +34,7 @@ struct gpus_setup {
     const char *fake; /* "v100:4,p100:2": fake slots; NULL: none */
     const char *nvml; /* the library */
     const char *kfd;  /* folder of the AMD driver */
+    const char *dev;  /* folder of device files; a constant */
 };
 
 struct nvml;
@@ -41,7 +44,7 @@ struct gpus {
     struct gpu *items; /* grouped by type, in order of their index */
     uint32_t count;
     struct nvml *nvml; /* or NULL */
-    const char *kfd;
+    const char *kfd, *dev;
 };
 
 /* Memory is taken from 'arena'; release the library. -EINVAL: 'fake' is malformed. */
@@ -61,10 +64,14 @@ int gpus_cluster(const struct gpus *gpus, struct cluster *cluster, struct arena 
 
 /*
  * Find out which processes use the GPUs now, and how much, and set 'foreign' and
- * 'busy'.  Ours are those started below 'run_dir' of executor/local.  Returns how many
- * GPUs are used by other processes.
+ * 'busy'.  Ours are those in a cgroup of the berthd of 'run_dir', or started below it.
+ * Returns how many GPUs are used by other processes.
  */
 uint32_t gpus_foreign(struct gpus *gpus, const char *run_dir);
+
+/* The devices of all GPUs but those in 'allowed' ("0,3"); how many. */
+uint32_t gpus_list_others(const struct gpus *gpus, const char *allowed,
+                          struct cgroup_device *devices, uint32_t max);
 
 /* "NVIDIA GeForce RTX 2080 Ti" is "rtx2080ti", "Tesla V100-SXM2-16GB" is "v100". */
 void gpus_type_word(const char *name, char *word, unsigned size);

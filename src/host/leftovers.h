@@ -11,11 +11,10 @@
 #include <stdint.h>
 
 /*
- * Send SIGKILL once to all processes in 'cgroup' (or NULL) and to all that have
- * 'mark', "NAME=value", in their environment.  Returns how many were found; 0: none is
- * left.
+ * Send SIGKILL once to all processes that have 'mark', "NAME=value", in their environment.
+ * Returns how many were found; 0: none is left.
  */
-uint32_t leftovers_kill(const char *cgroup, const char *mark);
+uint32_t leftovers_kill(const char *mark);
 
 /* Whether a process was started with an environment variable that begins like this. */
 bool leftovers_marked(int pid, const char *beginning);

@@ -13,6 +13,7 @@
 #include "model/cluster.h"
 
 struct arena;
+struct cgroup_device;
 struct error;
 struct gpus;
 
@@ -37,6 +38,10 @@ bool machine_is_shared(const struct machine *machine);
 /* Find the GPUs that such processes use now, as bits by node; below 'run_dir' are ours. */
 void machine_find_foreign(struct machine *machine, const char *run_dir,
                           uint64_t *ret_foreign);
+
+/* The devices of all GPUs but those in 'allowed' ("0,3"); how many. */
+uint32_t machine_list_others(const struct machine *machine, const char *allowed,
+                             struct cgroup_device *devices, uint32_t max);
 
 /* How busy a GPU was the last time, in percent; -1: not known. */
 int machine_busy(const struct machine *machine, node_id node, uint32_t gpu);

@@ -4,16 +4,20 @@
  * Any process on the machine can reach a port, and so can a web page that tricks a browser
  * (DNS rebinding, forged requests).  Hence three checks: the request is for this server
  * (Host), it comes from a page of this server if from a page at all (Origin), and it carries
- * the token or a session of a browser (sessions.h).
+ * a credential: a token, or a session of a browser (sessions.h).
+ *
+ * A TLS port on every address of the machine has no name of its own, so any Host is accepted
+ * there: a client has checked by the certificate whom it talks to.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct guard {
     char host[256]; /* as configured; localhost and its addresses are always accepted */
     uint16_t port;
-    char token[128];
+    bool tls;
 };
 
 /*

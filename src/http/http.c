@@ -27,7 +27,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <microhttpd.h>
@@ -35,76 +34,25 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "base/memory.h"
-#include "http/guard.h"
-#include "http/listen.h"
+#include "http/http_internal.h"
+#include "http/listeners.h"
+#include "http/peer.h"
+#include "http/quota.h"
 #include "http/target.h"
-#include "http/token.h"
 
 #define POOL_BYTES (32 * 1024)   /* the library's memory per connection: headers  */
 #define STREAM_BYTES (16 * 1024) /* asked of a stream at a time                   */
-#define REPLY_MAX (256u << 20)   /* bytes of a reply                              */
-#define ACCEPT_MAX 64            /* connections taken in one go                   */
 #define SWEEP_MS 1000
 
-enum http_phase { IDLE, RECEIVING, UNCOMMITTED, DELAYED, SENDING };
+/* What TLS may be spoken: nothing that is known to be weak. */
+#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE"
 
-struct http_connection {
-    struct http *http;
-    struct MHD_Connection *mhd; /* NULL: not yet, or unused */
-    int fd;                     /* -1: unused */
-    bool local;
-    bool is_anonymous; /* has no token, and needs none for this request */
-    uint32_t uid, gid;
-    int32_t pid;
-    bool is_authenticated; /* over TCP: this request came with a token or a session */
-
-    enum http_phase phase;
-    uint64_t since_ms; /* when we began to wait for a whole request */
-    bool deferred;     /* complete, and suspended until a flush is over */
-    bool asleep;       /* a stream that is suspended  */
-    bool has_left;     /* its client has hung up      */
-    bool cut;          /* we have shut it down        */
-    bool target_long;
-    int body_status;         /* status to refuse the body with, or 0 */
-    size_t dropped;          /* bytes of the body that were dropped */
-    struct buf target, body; /* as sent */
-    struct http_reply reply;
-};
-
-struct http_listener {
-    struct http *http;
-    uv_poll_t poll;
-    int fd;
-    bool local;
-};
-
-struct http {
-    struct http_setup setup;
-    struct http_limits limits;
-    struct guard guard;
-    char *path; /* of the UNIX socket */
-    struct stat socket_file;
-
-    struct MHD_Daemon *library;
-    struct http_listener listeners[2];
-    uint32_t listener_count;
-    uv_poll_t poll;   /* the library's epoll */
-    uv_timer_t timer; /* when it wants to run */
-    uv_timer_t sweep;
-    uint32_t handles; /* not yet closed */
-
-    struct http_connection *connections; /* limits.connections_max of them */
-    uint32_t uncommitted;                /* replies */
-    size_t bodies;                       /* bytes in all of them */
-    bool paused;                         /* no descriptors left: not accepting */
-    bool inside;                         /* the library is running */
-    bool flushing;                       /* it runs, and must not call the handler */
-    bool closing;
-    struct arena arena;
-    struct http_counts counts;
-};
+/* Runs of the library in a row, and a pause; and while clients are not known yet. */
+#define SPINS_MAX 64
+#define PAUSE_MS 1
+#define SPINS_STALLED_MAX 4
+#define PAUSE_STALLED_MS 5
 
 /* ---- what handlers use ---- */
 
@@ -118,36 +66,6 @@ const char *http_header(const struct http_request *request, const char *name)
     return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
 }
 
-void http_reply_header(struct http_reply *reply, const char *name, const char *value)
-{
-    assert(reply->header_count < HTTP_HEADERS_MAX);
-    reply->headers[reply->header_count].name = name;
-    snprintf(reply->headers[reply->header_count].value, sizeof reply->headers[0].value,
-             "%s", value);
-    reply->header_count++;
-}
-
-void http_reply_error(struct http_reply *reply, int status, const char *field,
-                      const char *sentence)
-{
-    struct json *json = json_new_object();
-    json_put_text(json, "error", sentence);
-    if (field)
-        json_put_text(json, "field", field);
-    char *text = json_text(json);
-    json_free(json);
-
-    buf_reset(&reply->body);
-    buf_text(&reply->body, text);
-    buf_text(&reply->body, "\n");
-    free(text);
-    reply->status = status;
-    reply->type = "application/json";
-    reply->stream = NULL;
-    reply->delayed = NULL;
-    reply->after_commit = false;
-}
-
 /* ---- connections ---- */
 
 static struct http_connection *connection_of(struct MHD_Connection *mhd)
@@ -157,77 +75,6 @@ static struct http_connection *connection_of(struct MHD_Connection *mhd)
     struct http_connection *connection = info->socket_context;
     assert(connection);
     return connection;
-}
-
-/* A new reply to fill in. */
-static void reset_reply(struct http_connection *connection)
-{
-    buf_release(&connection->reply.body);
-    connection->reply =
-        (struct http_reply){ .status = 200, .type = "application/json" };
-    buf_init(&connection->reply.body, REPLY_MAX);
-}
-
-/* A request has ended, in whatever way: get ready for the next one. */
-static void end_request(struct http_connection *connection)
-{
-    struct http *http = connection->http;
-    struct http_stream *stream = connection->reply.stream;
-    struct http_delayed *delayed =
-        connection->phase == DELAYED ? connection->reply.delayed : NULL;
-    if (stream && connection->phase == SENDING)
-        http->counts.streams--;
-    if (connection->phase == UNCOMMITTED)
-        http->uncommitted--;
-    http->bodies -= connection->body.count;
-    buf_release(&connection->body);
-    buf_reset(&connection->target);
-    reset_reply(connection);
-    connection->phase = IDLE;
-    connection->asleep = false;
-    connection->deferred = false;
-    connection->target_long = false;
-    connection->body_status = 0;
-    connection->dropped = 0;
-    connection->since_ms = uv_now(http->setup.loop);
-    if (delayed) {
-        delayed->connection = NULL;
-        delayed->closed(delayed->self);
-    }
-    if (stream) {
-        stream->connection = NULL;
-        stream->closed(stream->self);
-    }
-}
-
-static void release_connection(struct http_connection *connection)
-{
-    struct http *http = connection->http;
-    end_request(connection);
-    buf_release(&connection->target);
-    connection->mhd = NULL;
-    connection->fd = -1;
-    http->counts.connections--;
-}
-
-static struct http_connection *find_connection(struct http *http, int fd)
-{
-    for (uint32_t i = 0; i < http->limits.connections_max; i++)
-        if (http->connections[i].fd == fd)
-            return &http->connections[i];
-    return NULL;
-}
-
-static uint32_t count_connections(const struct http *http, uint32_t uid, bool local)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < http->limits.connections_max; i++) {
-        const struct http_connection *connection = &http->connections[i];
-        if (connection->fd >= 0 && connection->local == local &&
-            (!local || connection->uid == uid))
-            count++;
-    }
-    return count;
 }
 
 /* ---- replies ---- */
@@ -348,7 +195,10 @@ void http_delayed_send(struct http_delayed *delayed)
 static enum MHD_Result refuse_request(struct http_connection *connection, int status,
                                       const char *sentence)
 {
-    http_reply_error(&connection->reply, status, NULL, sentence);
+    if (status == 503)
+        http_reply_retry(&connection->reply, status, sentence);
+    else
+        http_reply_error(&connection->reply, status, NULL, sentence);
     if (status == 401)
         http_reply_header(&connection->reply, "WWW-Authenticate", "Bearer");
     if (status == 413 || status == 503) /* the rest of the body is not read */
@@ -357,6 +207,18 @@ static enum MHD_Result refuse_request(struct http_connection *connection, int st
 }
 
 /* ---- requests ---- */
+
+static const char wrong_credential[] =
+    "the token is missing, wrong, expired or revoked: Authorization: Bearer TOKEN";
+
+/* Is the credential of the request still good?  Without one there is nothing to end. */
+static bool is_still_valid(const struct http_connection *connection)
+{
+    const struct http_setup *setup = &connection->http->setup;
+    uint64_t credential = connection->identity.credential;
+    return !credential || !setup->is_valid ||
+           setup->is_valid(setup->context, credential);
+}
 
 /* The whole request has arrived. */
 static enum MHD_Result call_handler(struct http_connection *connection,
@@ -367,8 +229,10 @@ static enum MHD_Result call_handler(struct http_connection *connection,
         return refuse_request(connection, connection->body_status,
                               connection->body_status == 413
                                   ? "the body is too large"
-                                  : "too much is arriving at once");
+                                  : connection->body_error.text);
 
+    if (!is_still_valid(connection)) /* it was revoked while the body arrived */
+        return refuse_request(connection, 401, wrong_credential);
     struct target target;
     struct error err;
     arena_reset(&http->arena);
@@ -385,6 +249,7 @@ static enum MHD_Result call_handler(struct http_connection *connection,
         .gid = connection->is_anonymous ? HTTP_ANONYMOUS : connection->gid,
         .pid = connection->pid,
         .is_authenticated = connection->is_authenticated && !connection->is_anonymous,
+        .scope = connection->identity.scope,
         .is_anonymous = connection->is_anonymous,
         .arena = &http->arena,
         .target = &target,
@@ -427,24 +292,21 @@ static bool allows_anonymous(const struct http_connection *connection,
 static int identify_bearer(struct http_connection *connection, const char *method,
                            const char **ret_sentence)
 {
-    struct http *http = connection->http;
-    const struct http_setup *setup = &http->setup;
+    const struct http_setup *setup = &connection->http->setup;
     const struct http_request request = { .connection = connection->mhd };
     const char *bearer = guard_find_bearer(http_header(&request, "Authorization"));
-    connection->is_authenticated = true;
-    connection->uid = geteuid();
-    connection->gid = getegid();
-    if (bearer && token_equals(bearer, http->guard.token))
+    struct http_identity *identity = &connection->identity;
+    *identity = (struct http_identity){ .uid = HTTP_ANONYMOUS, .gid = HTTP_ANONYMOUS };
+    connection->is_authenticated =
+        bearer && setup->identify && setup->identify(setup->context, bearer, identity);
+    connection->uid = identity->uid;
+    connection->gid = identity->gid;
+    if (connection->is_authenticated)
         return 0;
-    if (bearer && setup->find_session &&
-        setup->find_session(setup->context, bearer, &connection->uid, &connection->gid))
-        return 0;
-    connection->is_authenticated = false;
-    connection->uid = connection->gid = HTTP_ANONYMOUS;
     if (setup->is_public &&
         setup->is_public(setup->context, method, connection->target.bytes))
         return 0;
-    *ret_sentence = "the token is missing or wrong: Authorization: Bearer TOKEN";
+    *ret_sentence = wrong_credential;
     return 401;
 }
 
@@ -463,7 +325,7 @@ static int check_access(struct http_connection *connection, const char *method,
     MHD_get_connection_values(connection->mhd, MHD_HEADER_KIND, count_host, &hosts);
     const struct http_request request = { .connection = connection->mhd };
     const char *host = hosts == 1 ? http_header(&request, "Host") : NULL;
-    int status = guard_check_address(&connection->http->guard, host,
+    int status = guard_check_address(&connection->listener->guard, host,
                                      http_header(&request, "Origin"), ret_sentence);
     if (status == 0)
         status = identify_bearer(connection, method, ret_sentence);
@@ -476,7 +338,8 @@ static int check_access(struct http_connection *connection, const char *method,
 static size_t body_max(const struct http_connection *connection)
 {
     const struct http_limits *limits = &connection->http->limits;
-    return connection->is_anonymous ? limits->anonymous_body_max : limits->body_max;
+    return connection->account == QUOTA_ANONYMOUS ? limits->anonymous_body_max
+                                                  : limits->body_max;
 }
 
 /* The headers have arrived. */
@@ -484,16 +347,25 @@ static enum MHD_Result begin_request(struct http_connection *connection,
                                      const char *method)
 {
     connection->phase = RECEIVING;
+    connection->moved_ms = uv_now(connection->http->setup.loop);
     connection->is_anonymous = false;
     const char *sentence = NULL;
     int status = check_access(connection, method, &sentence);
     if (status)
         return refuse_request(connection, status, sentence);
 
+    struct error err;
+    if (http_connection_charge(connection, &err) < 0)
+        return refuse_request(connection, 503, err.text);
+
     const struct http_request request = { .connection = connection->mhd };
     const char *length = http_header(&request, "Content-Length");
-    if (length && strtoull(length, NULL, 10) > body_max(connection))
+    uint64_t size = length ? strtoull(length, NULL, 10) : 0;
+    if (size > body_max(connection))
         return refuse_request(connection, 413, "the body is too large");
+    if (quota_check_bytes(&connection->http->quota, connection->account, size, &err) <
+        0)
+        return refuse_request(connection, 503, err.text);
     return MHD_YES;
 }
 
@@ -504,16 +376,17 @@ static enum MHD_Result receive_body(struct http_connection *connection,
 {
     struct http *http = connection->http;
     size_t room = body_max(connection) - connection->body.count;
+    connection->moved_ms = uv_now(http->setup.loop);
     if (*size > room)
         connection->body_status = 413;
-    else if (*size > http->limits.bodies_max - http->bodies)
+    else if (!connection->body_status &&
+             quota_add_bytes(&http->quota, connection->account, *size,
+                             &connection->body_error) < 0)
         connection->body_status = 503;
-    if (connection->body_status) {
+    if (connection->body_status)
         connection->dropped += *size;
-    } else {
+    else
         buf_add(&connection->body, data, *size);
-        http->bodies += *size;
-    }
     *size = 0;
     return connection->dropped > body_max(connection) ? MHD_NO : MHD_YES;
 }
@@ -541,6 +414,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd,
     struct http_connection *connection = connection_of(mhd);
     if (connection->http->closing)
         return MHD_NO;
+    connection->http->spins = 0;
     if (connection->phase == IDLE)
         return begin_request(connection, method);
     if (connection->phase == RECEIVING && *size > 0)
@@ -572,7 +446,7 @@ static size_t leave_escaped(void *context, struct MHD_Connection *mhd, char *tex
 static void on_completed(void *context, struct MHD_Connection *mhd, void **unused,
                          enum MHD_RequestTerminationCode how)
 {
-    end_request(connection_of(mhd));
+    http_connection_end_request(connection_of(mhd));
 }
 
 static void on_connection(void *context, struct MHD_Connection *mhd,
@@ -581,12 +455,12 @@ static void on_connection(void *context, struct MHD_Connection *mhd,
 {
     struct http *http = context;
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-        release_connection(*socket_context);
+        http_connection_release(*socket_context);
         return;
     }
     int fd =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    struct http_connection *connection = find_connection(http, fd);
+    struct http_connection *connection = http_find_connection(http, fd);
     assert(connection);
     connection->mhd = mhd;
     *socket_context = connection;
@@ -594,17 +468,46 @@ static void on_connection(void *context, struct MHD_Connection *mhd,
 
 /* ---- the loop ---- */
 
+/* Milliseconds until a library wants to run again, but no more than 'most'. */
+static uint64_t wait_of(const struct http_library *library, uint64_t most)
+{
+    MHD_UNSIGNED_LONG_LONG wait_ms;
+    if (!library->mhd || MHD_get_timeout(library->mhd, &wait_ms) != MHD_YES)
+        return most;
+    return wait_ms < most ? wait_ms : most;
+}
+
+/*
+ * Milliseconds to wait where the library wants to run again at once.  It says that of every
+ * connection whose handshake has stalled in the middle, until that ends; so after some runs
+ * in a row it has to wait.  Bytes that come wake it in any case.
+ */
+static uint64_t choose_pause(struct http *http)
+{
+    bool is_stalled = http->quota.anonymous.connections > 0;
+    if (++http->spins < (is_stalled ? SPINS_STALLED_MAX : SPINS_MAX))
+        return 0;
+    if (!is_stalled)
+        http->spins = 0; /* much to send: the loop has to do other things too */
+    return is_stalled ? PAUSE_STALLED_MS : PAUSE_MS;
+}
+
 /* Let the library do its work, and set the timer for its next call. */
 static void run_library(struct http *http)
 {
     if (http->inside) /* a handler woke a stream: the outer call sends it */
         return;
     http->inside = true;
-    MHD_run(http->library);
+    MHD_run(http->plain.mhd);
+    if (http->tls.mhd)
+        MHD_run(http->tls.mhd);
     http->inside = false;
 
-    MHD_UNSIGNED_LONG_LONG wait_ms;
-    if (MHD_get_timeout(http->library, &wait_ms) == MHD_YES)
+    uint64_t tls_ms = wait_of(&http->tls, UINT64_MAX);
+    if (tls_ms == 0) /* a stalled handshake makes it say so for ever */
+        tls_ms = choose_pause(http);
+    uint64_t wait_ms = wait_of(&http->plain, tls_ms);
+    if (wait_ms != UINT64_MAX)
         uv_timer_start(&http->timer, on_timer, wait_ms, 0);
     else
         uv_timer_stop(&http->timer);
@@ -617,113 +520,98 @@ static void on_timer(uv_timer_t *timer)
 
 static void on_ready(uv_poll_t *poll, int status, int events)
 {
-    run_library(poll->data);
+    struct http *http = ((const struct http_library *)poll->data)->http;
+    http->spins = 0;
+    run_library(http);
 }
 
-/* Send one error and close. */
-static void refuse_connection(struct http *http, int fd, const char *status,
-                              const char *sentence)
+/* A client of TLS could not read why. */
+static void refuse_connection(struct http *http, int fd, const struct listener *at,
+                              const char *status, const char *sentence, bool retry)
 {
-    char text[400];
-    int body = snprintf(NULL, 0, "{\"error\":\"%s\"}\n", sentence);
-    int count = snprintf(text, sizeof text,
-                         "HTTP/1.1 %s\r\nContent-Type: application/json\r\n"
-                         "Content-Length: %d\r\nConnection: close\r\n\r\n"
-                         "{\"error\":\"%s\"}\n",
-                         status, body, sentence);
     http->counts.connections_refused++;
-    /* An empty socket has room for it; otherwise the client gets no reason. */
-    (void)!send(fd, text, (size_t)count, MSG_NOSIGNAL | MSG_DONTWAIT);
-    close(fd);
+    if (at->kind == LISTENER_TLS)
+        close(fd);
+    else
+        peer_refuse(fd, status, sentence, retry);
 }
 
-/* The user and process at the other end of a UNIX socket; false if unknown. */
-static bool read_peer(int fd, struct http_connection *ret_peer)
+/* Make room among clients that are not known: close the one that was waited for longest, of the
+ * host that has the most. */
+static void close_oldest_anonymous(struct http *http)
 {
-    struct ucred cred;
-    socklen_t size = sizeof cred;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
-        return false;
-    ret_peer->uid = cred.uid;
-    ret_peer->gid = cred.gid;
-    ret_peer->pid = cred.pid;
-    return true;
+    struct http_connection *oldest = http_find_oldest_anonymous(http);
+    if (!oldest)
+        return;
+    oldest->cut = true;
+    shutdown(oldest->fd, SHUT_RDWR);
+    run_library(http); /* the library closes it now */
 }
 
-static void accept_connection(struct http *http, int fd, bool local)
+static int count_new_connection(struct http *http, uint32_t account, struct error *err)
 {
-    struct http_connection peer = { .http = http, .fd = fd, .local = local };
-    peer.uid = geteuid();
-    peer.gid = getegid();
-    if (local && !read_peer(fd, &peer)) {
+    int r = quota_add_connection(&http->quota, account, err);
+    if (r == 0 || account != QUOTA_ANONYMOUS)
+        return r;
+    close_oldest_anonymous(http);
+    return quota_add_connection(&http->quota, account, err);
+}
+
+/* For struct listeners. */
+static void accept_connection(void *context, int fd, const struct listener *at)
+{
+    struct http *http = context;
+    bool local = at->kind == LISTENER_UNIX;
+    struct peer_user peer = { .uid = HTTP_ANONYMOUS, .gid = HTTP_ANONYMOUS };
+    struct error err;
+    if (local && !peer_read(fd, &peer)) {
         close(fd);
         return;
     }
     if (local && !http->setup.any_user && peer.uid != geteuid() && peer.uid != 0) {
-        refuse_connection(http, fd, "403 Forbidden", "this berthd serves another user");
+        refuse_connection(http, fd, at, "403 Forbidden",
+                          "this berthd serves another user", false);
         return;
     }
-    if (count_connections(http, peer.uid, local) >= http->limits.per_user_max) {
-        refuse_connection(http, fd, "503 Service Unavailable",
-                          "you have too many connections");
+    uint32_t account = local ? peer.uid : QUOTA_ANONYMOUS;
+    if (count_new_connection(http, account, &err) < 0) {
+        refuse_connection(http, fd, at, "503 Service Unavailable", err.text, true);
         return;
     }
-    struct http_connection *connection = find_connection(http, -1);
-    if (!connection) {
-        refuse_connection(http, fd, "503 Service Unavailable", "too many connections");
-        return;
-    }
-    *connection = peer;
-    reset_reply(connection);
+    struct http_connection *connection = http_add_connection(http);
+    *connection = (struct http_connection){ .http = http,
+                                            .fd = fd,
+                                            .listener = at,
+                                            .address = local ? 0 : peer_address(fd),
+                                            .local = local,
+                                            .uid = peer.uid,
+                                            .gid = peer.gid,
+                                            .pid = peer.pid,
+                                            .account = account };
+    http_connection_reset_reply(connection);
     buf_init(&connection->target, TARGET_BYTES_MAX);
     buf_init(&connection->body, http->limits.body_max);
-    connection->since_ms = uv_now(http->setup.loop);
+    connection->since_ms = connection->moved_ms = uv_now(http->setup.loop);
     http->counts.connections++;
-    if (MHD_add_connection(http->library, fd, NULL, 0) != MHD_YES &&
-        connection->fd >= 0)
-        release_connection(connection); /* the library has closed it */
+    struct MHD_Daemon *mhd = at->kind == LISTENER_TLS ? http->tls.mhd : http->plain.mhd;
+    if (MHD_add_connection(mhd, fd, NULL, 0) != MHD_YES && connection->fd >= 0)
+        http_connection_release(connection); /* the library has closed it */
 }
 
-/* Out of descriptors: the socket stays readable, so stop polling it for a while. */
-static void pause_accepting(struct http *http)
+static void finish_accepting(void *context)
 {
-    http->paused = true;
-    for (uint32_t i = 0; i < http->listener_count; i++)
-        uv_poll_stop(&http->listeners[i].poll);
-}
-
-static void on_connect(uv_poll_t *poll, int status, int events)
-{
-    struct http_listener *listener = poll->data;
-    struct http *http = listener->http;
-    for (int i = 0; i < ACCEPT_MAX; i++) {
-        int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd >= 0) {
-            accept_connection(http, fd, listener->local);
-            continue;
-        }
-        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-            pause_accepting(http);
-        if (errno != EINTR && errno != ECONNABORTED)
-            break;
-    }
+    struct http *http = context;
     if (!uv_is_active((uv_handle_t *)&http->sweep))
         uv_timer_start(&http->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
     run_library(http); /* requests have mostly arrived already */
 }
 
-static void start_accepting(struct http *http)
+/* End a stream: its client is gone, or may not read on. */
+static void end_stream(struct http_connection *connection)
 {
-    http->paused = false;
-    for (uint32_t i = 0; i < http->listener_count; i++)
-        uv_poll_start(&http->listeners[i].poll, UV_READABLE, on_connect);
-}
-
-static bool has_hung_up(int fd)
-{
-    char byte;
-    ssize_t r = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return r == 0 || (r < 0 && errno != EAGAIN && errno != EINTR);
+    connection->has_left = true;
+    if (connection->asleep)
+        resume_connection(connection);
 }
 
 /* Once a second while there are connections: find clients that hung up or are too slow. */
@@ -731,34 +619,40 @@ static void on_sweep(uv_timer_t *timer)
 {
     struct http *http = timer->data;
     uint64_t now_ms = uv_now(http->setup.loop);
-    uint64_t limit_ms = 1000 * (uint64_t)http->limits.request_s;
-    for (uint32_t i = 0; i < http->limits.connections_max; i++) {
+    for (uint32_t i = 0; i < http->top; i++) {
         struct http_connection *connection = &http->connections[i];
         if (connection->fd < 0)
             continue;
-        if (connection->asleep && has_hung_up(connection->fd)) {
-            connection->has_left = true;
-            resume_connection(connection);
-        }
-        bool is_waiting = connection->phase == IDLE || connection->phase == RECEIVING;
-        if (is_waiting && !connection->cut &&
-            now_ms - connection->since_ms >= limit_ms) {
+        if (connection->asleep && peer_has_left(connection->fd))
+            end_stream(connection);
+        if (!connection->cut && http_connection_is_slow(connection, now_ms)) {
             connection->cut = true;
             shutdown(connection->fd, SHUT_RDWR);
         }
     }
-    if (http->paused)
-        start_accepting(http);
+    http_check_credentials(http);
+    if (http->listeners.paused)
+        listeners_resume(&http->listeners);
     if (http->counts.connections == 0)
         uv_timer_stop(timer);
     run_library(http);
+}
+
+void http_check_credentials(struct http *http)
+{
+    for (uint32_t i = 0; i < http->top; i++) {
+        struct http_connection *connection = &http->connections[i];
+        if (connection->fd >= 0 && connection->phase == SENDING &&
+            connection->reply.stream && !is_still_valid(connection))
+            end_stream(connection);
+    }
 }
 
 void http_flush(struct http *http, bool durable)
 {
     if (http->uncommitted == 0)
         return;
-    for (uint32_t i = 0; i < http->limits.connections_max; i++) {
+    for (uint32_t i = 0; i < http->top; i++) {
         struct http_connection *connection = &http->connections[i];
         if (connection->fd < 0 || connection->phase != UNCOMMITTED)
             continue;
@@ -783,7 +677,7 @@ void http_flush(struct http *http, bool durable)
 
 void http_retry(struct http *http)
 {
-    for (uint32_t i = 0; i < http->limits.connections_max; i++)
+    for (uint32_t i = 0; i < http->top; i++)
         if (http->connections[i].fd >= 0 && http->connections[i].deferred)
             resume_connection(&http->connections[i]);
 }
@@ -793,14 +687,16 @@ bool http_has_uncommitted(const struct http *http)
     return http->uncommitted > 0;
 }
 
-const char *http_host(const struct http *http)
+const struct guard *http_address(const struct http *http, bool tls)
 {
-    return http->guard.host;
+    const struct listener *listener =
+        listeners_find(&http->listeners, tls ? LISTENER_TLS : LISTENER_PLAIN);
+    return listener ? &listener->guard : NULL;
 }
 
-uint16_t http_port(const struct http *http)
+struct quota_limit http_used(const struct http *http, uint32_t uid)
 {
-    return http->guard.port;
+    return quota_used(&http->quota, uid);
 }
 
 const struct http_counts *http_counts(const struct http *http)
@@ -810,139 +706,121 @@ const struct http_counts *http_counts(const struct http *http)
 
 /* ---- opening and closing ---- */
 
-static void fill_limits(struct http_limits *limits, const struct http_limits *asked)
+/* The options that both libraries have are those of 'more' and these. */
+static struct MHD_Daemon *start_mhd(struct http *http, unsigned flags,
+                                    const struct MHD_OptionItem *more)
 {
-    *limits = *asked;
-    if (!limits->body_max)
-        limits->body_max = 16u << 20;
-    if (!limits->bodies_max)
-        limits->bodies_max = 64u << 20;
-    if (!limits->anonymous_body_max)
-        limits->anonymous_body_max = 16 << 10;
-    if (!limits->connections_max)
-        limits->connections_max = 256;
-    if (!limits->per_user_max)
-        limits->per_user_max = 64;
-    if (!limits->request_s)
-        limits->request_s = 60;
-    if (!limits->idle_s)
-        limits->idle_s = 60;
+    return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET |
+                                MHD_ALLOW_SUSPEND_RESUME | flags,
+                            0, NULL, NULL, on_request, http,                        //
+                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, //
+                            MHD_OPTION_CONNECTION_LIMIT, http->room,                //
+                            MHD_OPTION_CONNECTION_TIMEOUT, http->limits.idle_s,     //
+                            MHD_OPTION_STRICT_FOR_CLIENT, 1,                        //
+                            MHD_OPTION_URI_LOG_CALLBACK, on_target, http,           //
+                            MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, http,      //
+                            MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,        //
+                            MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,      //
+                            MHD_OPTION_ARRAY, more, MHD_OPTION_END);
 }
 
-static void add_listener(struct http *http, int fd, bool local)
+int http_renew_socket(struct http *http, struct error *err)
 {
-    http->listeners[http->listener_count++] =
-        (struct http_listener){ .http = http, .fd = fd, .local = local };
+    return listeners_renew_unix(&http->listeners, http->setup.any_user, err);
 }
 
-static int open_tcp(struct http *http, const char *where, struct error *err)
+static int start_plain(struct http *http, struct error *err)
 {
-    assert(http->guard.token[0]);
-    int fd = listen_tcp(where, http->guard.host, sizeof http->guard.host,
-                        &http->guard.port, err);
-    if (fd < 0) {
-        http->guard.host[0] = '\0';
-        return fd;
-    }
-    add_listener(http, fd, false);
-    return 0;
-}
-
-static int open_listeners(struct http *http, const struct http_setup *setup,
-                          struct error *err)
-{
-    if (setup->socket) {
-        int fd = listen_unix(setup->socket, setup->any_user, err);
-        if (fd < 0)
-            return fd;
-        add_listener(http, fd, true);
-        http->path = memory_text(setup->socket);
-        lstat(setup->socket, &http->socket_file);
-    }
-    if (setup->token)
-        snprintf(http->guard.token, sizeof http->guard.token, "%s", setup->token);
-    return setup->listen ? open_tcp(http, setup->listen, err) : 0;
-}
-
-static void close_listeners(struct http *http)
-{
-    for (uint32_t i = 0; i < http->listener_count; i++)
-        close(http->listeners[i].fd);
-    struct stat there;
-    if (http->path && lstat(http->path, &there) == 0 &&
-        there.st_ino == http->socket_file.st_ino &&
-        there.st_dev == http->socket_file.st_dev)
-        unlink(http->path); /* unless another process has replaced it */
-}
-
-static int start_library(struct http *http, struct error *err)
-{
-    http->library = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
-        NULL, on_request, http,                                    //
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,    //
-        MHD_OPTION_CONNECTION_LIMIT, http->limits.connections_max, //
-        MHD_OPTION_CONNECTION_TIMEOUT, http->limits.idle_s,        //
-        MHD_OPTION_STRICT_FOR_CLIENT, 1,                           //
-        MHD_OPTION_URI_LOG_CALLBACK, on_target, http,              //
-        MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, http,         //
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,           //
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,         //
-        MHD_OPTION_END);
-    if (!http->library)
+    static const struct MHD_OptionItem none[] = { { MHD_OPTION_END, 0, NULL } };
+    http->plain.mhd = start_mhd(http, 0, none);
+    if (!http->plain.mhd)
         return error_set(err, -ENOMEM, "the HTTP server could not be started");
     return 0;
 }
 
-static void watch_listener(struct http *http, struct http_listener *listener)
+/* Only for a port that other machines can reach.  The library copies the texts. */
+static int start_tls(struct http *http, struct error *err)
 {
-    uv_poll_init(http->setup.loop, &listener->poll, listener->fd);
-    listener->poll.data = listener;
+    const struct http_setup *setup = &http->setup;
+    const struct MHD_OptionItem more[] = {
+        { MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)setup->tls_key },
+        { MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)setup->tls_certificate },
+        { MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_PRIORITIES },
+        { MHD_OPTION_END, 0, NULL },
+    };
+    if (!listeners_find(&http->listeners, LISTENER_TLS))
+        return 0;
+    if (setup->tls_key && setup->tls_certificate)
+        http->tls.mhd = start_mhd(http, MHD_USE_TLS, more);
+    if (!http->tls.mhd)
+        return error_set(err, -EINVAL,
+                         "TLS could not be started with this certificate and key");
+    return 0;
+}
+
+static void poll_library(struct http *http, struct http_library *library)
+{
+    library->http = http;
+    if (!library->mhd)
+        return;
+    int fd = MHD_get_daemon_info(library->mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+    uv_poll_init(http->setup.loop, &library->poll, fd);
+    library->poll.data = library;
+    uv_poll_start(&library->poll, UV_READABLE, on_ready);
     http->handles++;
 }
 
 static void start_polling(struct http *http)
 {
     struct uv_loop_s *loop = http->setup.loop;
-    int epoll_fd =
-        MHD_get_daemon_info(http->library, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
-    uv_poll_init(loop, &http->poll, epoll_fd);
     uv_timer_init(loop, &http->timer);
     uv_timer_init(loop, &http->sweep);
-    http->poll.data = http->timer.data = http->sweep.data = http;
-    http->handles = 3;
-    for (uint32_t i = 0; i < http->listener_count; i++)
-        watch_listener(http, &http->listeners[i]);
-    uv_poll_start(&http->poll, UV_READABLE, on_ready);
-    start_accepting(http);
+    http->timer.data = http->sweep.data = http;
+    http->handles = 2;
+    poll_library(http, &http->plain);
+    poll_library(http, &http->tls);
+    listeners_resume(&http->listeners);
 }
 
 static void free_http(struct http *http)
 {
-    for (uint32_t i = 0; i < http->limits.connections_max; i++)
+    for (uint32_t i = 0; i < http->top_ever; i++)
         buf_release(&http->connections[i].reply.body);
+    quota_release(&http->quota);
     arena_release(&http->arena);
     free(http->connections);
-    free(http->path);
     free(http);
+}
+
+static struct http *make_http(const struct http_setup *setup)
+{
+    struct http *http = memory_checked(calloc(1, sizeof *http));
+    http->setup = *setup;
+    http->listeners = (struct listeners){ .loop = setup->loop,
+                                          .accepted = accept_connection,
+                                          .finished = finish_accepting,
+                                          .context = http };
+    arena_init(&http->arena, 64 * 1024);
+    http_open_quota(http);
+    return http;
 }
 
 int http_open(struct http **ret_http, const struct http_setup *setup, struct error *err)
 {
-    struct http *http = memory_checked(calloc(1, sizeof *http));
-    http->setup = *setup;
-    fill_limits(&http->limits, &setup->limits);
-    arena_init(&http->arena, 64 * 1024);
-    http->connections =
-        memory_checked(calloc(http->limits.connections_max, sizeof *http->connections));
-    for (uint32_t i = 0; i < http->limits.connections_max; i++)
-        http->connections[i].fd = -1;
-
-    int r = open_listeners(http, setup, err);
+    struct http *http = make_http(setup);
+    int r = setup->socket ? listeners_open_unix(&http->listeners, setup->socket,
+                                                setup->any_user, err)
+                          : 0;
+    if (r == 0 && setup->listen)
+        r = listeners_open_tcp(&http->listeners, setup->listen, err);
     if (r == 0)
-        r = start_library(http, err);
+        r = start_plain(http, err);
+    if (r == 0)
+        r = start_tls(http, err);
     if (r < 0) {
-        close_listeners(http);
+        if (http->plain.mhd)
+            MHD_stop_daemon(http->plain.mhd);
+        listeners_drop(&http->listeners);
         free_http(http);
         return r;
     }
@@ -953,30 +831,38 @@ int http_open(struct http **ret_http, const struct http_setup *setup, struct err
 
 int http_listen(struct http *http, const char *where, struct error *err)
 {
-    if (http->guard.port)
-        return error_set(err, -EALREADY, "it listens on port %u already",
-                         http->guard.port);
-    int r = open_tcp(http, where, err);
-    if (r < 0)
-        return r;
-    struct http_listener *listener = &http->listeners[http->listener_count - 1];
-    watch_listener(http, listener);
-    if (!http->paused)
-        uv_poll_start(&listener->poll, UV_READABLE, on_connect);
-    return 0;
+    int r = listeners_open_tcp(&http->listeners, where, err);
+    assert(http->tls.mhd || !listeners_find(&http->listeners, LISTENER_TLS));
+    if (r == 0 && !http->listeners.paused)
+        listeners_resume(&http->listeners);
+    return r;
+}
+
+static void release_handle(void *context)
+{
+    struct http *http = context;
+    if (--http->handles == 0)
+        free_http(http);
 }
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct http *http = handle->data;
-    if (--http->handles == 0)
-        free_http(http);
+    release_handle(handle->data);
+}
+
+static void close_library(struct http *http, struct http_library *library)
+{
+    if (!library->mhd)
+        return;
+    library->poll.data = http;
+    uv_close((uv_handle_t *)&library->poll, on_closed);
+    MHD_stop_daemon(library->mhd);
 }
 
 void http_close(struct http *http)
 {
     http->closing = true;
-    for (uint32_t i = 0; i < http->limits.connections_max; i++) {
+    for (uint32_t i = 0; i < http->top; i++) {
         struct http_connection *connection = &http->connections[i];
         if (connection->fd >= 0 &&
             (connection->phase == UNCOMMITTED || connection->phase == DELAYED ||
@@ -984,16 +870,17 @@ void http_close(struct http *http)
             resume_connection(
                 connection); /* the library must not stop with suspended connections */
     }
-    MHD_run(http->library);
+    MHD_run(http->plain.mhd);
+    if (http->tls.mhd)
+        MHD_run(http->tls.mhd);
 
-    for (uint32_t i = 0; i < http->listener_count; i++) {
-        http->listeners[i].poll.data = http;
-        uv_close((uv_handle_t *)&http->listeners[i].poll, on_closed);
+    if (http->listeners.count > 0) {
+        http->handles++;
+        listeners_close(&http->listeners, release_handle);
     }
-    uv_close((uv_handle_t *)&http->poll, on_closed);
     uv_close((uv_handle_t *)&http->timer, on_closed);
     uv_close((uv_handle_t *)&http->sweep, on_closed);
-    close_listeners(http);
-    MHD_stop_daemon(http->library);
+    close_library(http, &http->plain);
+    close_library(http, &http->tls);
     assert(http->counts.connections == 0);
 }

@@ -2,8 +2,9 @@
  * http.h - requests and replies; knows nothing of jobs.
  *
  * A server on a libuv loop: no threads, nothing blocks.  It listens on a UNIX socket,
- * where SO_PEERCRED names the caller, and on request on TCP, where a token does.  A handler
- * is called once per complete request and fills in the reply, which is sent:
+ * where SO_PEERCRED names the caller, and on request on TCP, where a credential does: plainly
+ * on loopback, with TLS where other machines can connect.  A handler is called once per
+ * complete request and fills in the reply, which is sent:
  *
  *   at once         when the handler returns
  *   after_commit    by http_flush(): nothing is acknowledged before it is on disk
@@ -21,9 +22,11 @@
 #include <sys/types.h>
 
 #include "base/buf.h"
+#include "http/quota.h"
 
 struct arena;
 struct error;
+struct guard;
 struct http;
 struct uv_loop_s;
 
@@ -33,11 +36,12 @@ struct http_request {
     const char *body;   /* "" if none; followed by a NUL                            */
     size_t body_size;
     bool local;        /* by the UNIX socket: the kernel names the next three */
-    uint32_t uid, gid; /* over TCP: of the token or the session                 */
+    uint32_t uid, gid; /* over TCP: of the credential                           */
     int32_t pid;       /* at the time it connected; 0 over TCP                     */
-    bool is_authenticated; /* over TCP: it came with a token or a session */
-    bool is_anonymous;     /* over TCP without one, where allowed: uid HTTP_ANONYMOUS */
-    struct arena *arena;   /* until the handler returns                               */
+    bool is_authenticated; /* over TCP: it came with a credential */
+    uint32_t scope;      /* of that: as identify() said; the handler has to check it */
+    bool is_anonymous;   /* over TCP without one, where allowed: uid HTTP_ANONYMOUS */
+    struct arena *arena; /* until the handler returns                               */
 
     const struct target *target; /* use http_query()  */
     void *connection;            /* use http_header() */
@@ -108,19 +112,30 @@ void http_reply_header(struct http_reply *reply, const char *name, const char *v
 void http_reply_error(struct http_reply *reply, int status, const char *field,
                       const char *sentence);
 
+/* The same for what may succeed a second later: "retry_after_s", and Retry-After. */
+void http_reply_retry(struct http_reply *reply, int status, const char *sentence);
+
 typedef void http_handler(void *context, const struct http_request *request,
                           struct http_reply *reply);
 
 /* 0 stands for the figure in brackets. */
 struct http_limits {
     size_t body_max;   /* bytes of one body [16 MiB]: 413                         */
-    size_t bodies_max; /* of all that arrive at once [64 MiB]: 503                */
+    size_t bodies_max; /* of all that arrive at once [128 MiB]: 503               */
     size_t anonymous_body_max; /* bytes of an anonymous client's body [16 KiB]: 413 */
-    uint32_t
-        connections_max;   /* connections [256]: 503                                  */
-    uint32_t per_user_max; /* of one user, or of all on TCP [64]: 503                 */
-    uint32_t request_s;    /* from one reply's end to the next request's end [60]     */
-    uint32_t idle_s;       /* without a byte in either direction [60]                 */
+    uint32_t connections_max; /* of all users [512]: 503                              */
+    uint32_t anonymous_max;   /* of clients over TCP that are not known, besides [64] */
+    uint32_t per_user_max;    /* of one user, where limit_of is NULL [64]: 503        */
+    uint32_t request_s; /* from one reply's end to the next request's end [60]        */
+    uint32_t idle_s;    /* without a byte in either direction [60]                    */
+    uint32_t stall_s;   /* within a body, or before a client over TCP is known [10]   */
+};
+
+/* Whom a credential stands for. */
+struct http_identity {
+    uint32_t uid, gid;
+    uint32_t scope;      /* passed on to the handler                    */
+    uint64_t credential; /* for is_valid(); 0: it holds until the reply */
 };
 
 struct http_setup {
@@ -128,7 +143,7 @@ struct http_setup {
     const char *socket; /* path; NULL: none                                         */
     bool any_user;      /* mode 0666, any user; else 0600, our own user and root    */
     const char *listen; /* "HOST:PORT", port 0: any; NULL: no TCP                   */
-    const char *token;  /* needed with it, and for http_listen()                    */
+    const char *tls_certificate, *tls_key; /* PEM, for a port beyond loopback */
     http_handler *handler;
     void *context;
 
@@ -137,14 +152,18 @@ struct http_setup {
      * else the request proves.  'target' is as it was sent.
      */
     bool (*allows_anonymous)(void *context, const char *method, const char *target);
-    /* Optional, both for TCP: the user of a secret other than the token, and what needs no
-     * secret.  'target' is as it was sent.  The context is the handler's. */
-    bool (*find_session)(void *context, const char *bearer, uint32_t *ret_uid,
-                         uint32_t *ret_gid);
+    /* Optional, both for TCP: the user of a secret, and what needs no secret.  'target' is
+     * as it was sent.  The context is the handler's. */
+    bool (*identify)(void *context, const char *bearer,
+                     struct http_identity *ret_identity);
     bool (*is_public)(void *context, const char *method, const char *target);
+    /* Optional.  Does that credential still hold?  Asked again for open streams. */
+    bool (*is_valid)(void *context, uint64_t credential);
     /* Optional.  Can requests of this user be handled now?  If not, they wait until
      * http_retry() is called, and then it is asked again. */
     bool (*ready)(void *context, uint32_t uid);
+    /* Optional.  What this user may have at once (quota.h has the rules beside it). */
+    struct quota_limit (*limit_of)(void *context, uint32_t uid);
     struct http_limits limits;
 };
 
@@ -174,14 +193,20 @@ void http_retry(struct http *http);
 /* Are there replies that wait for http_flush()? */
 bool http_has_uncommitted(const struct http *http);
 
-/* Listen on TCP from now on, "HOST:PORT"; -EALREADY if it does already. */
+/* Credentials were revoked: end the streams that were opened with them. */
+void http_check_credentials(struct http *http);
+
+/* Listen on loopback from now on, "HOST:PORT"; -EALREADY if it does already. */
 int http_listen(struct http *http, const char *where, struct error *err);
 
-/* The host of TCP as it was given; "" if there is none. */
-const char *http_host(const struct http *http);
+/*
+ * Make the UNIX socket again if its file was deleted.  1: that was done; 0: it is there; else
+ * why it cannot be made.
+ */
+int http_renew_socket(struct http *http, struct error *err);
 
-/* The port of TCP, or 0. */
-uint16_t http_port(const struct http *http);
+/* Host and port of TLS, or of plain HTTP on loopback; NULL: it does not listen so. */
+const struct guard *http_address(const struct http *http, bool tls);
 
 struct http_counts {
     uint64_t requests;            /* complete ones, answered             */
@@ -190,5 +215,8 @@ struct http_counts {
     uint32_t connections;         /* now                                 */
     uint32_t streams;             /* of these with a stream              */
 };
+
+/* What a user has in use now. */
+struct quota_limit http_used(const struct http *http, uint32_t uid);
 
 const struct http_counts *http_counts(const struct http *http);

@@ -2,6 +2,7 @@
 #include "http/listen.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -78,6 +79,34 @@ int listen_unix(const char *path, bool any_user, struct error *err)
     return fd;
 }
 
+static bool is_file(const char *path, const struct stat *file)
+{
+    struct stat there;
+    return lstat(path, &there) == 0 && there.st_ino == file->st_ino &&
+           there.st_dev == file->st_dev;
+}
+
+int listen_renew_unix(const char *path, bool any_user, int fd, struct stat *file,
+                      struct error *err)
+{
+    if (!path || is_file(path, file))
+        return 0;
+    int made = listen_unix(path, any_user, err);
+    if (made < 0)
+        return made;
+    lstat(path, file);
+    int r = dup3(made, fd, O_CLOEXEC);
+    int why = errno;
+    close(made);
+    return r < 0 ? error_set(err, -why, "%s: %s", path, strerror(why)) : 1;
+}
+
+void listen_remove_unix(const char *path, const struct stat *file)
+{
+    if (is_file(path, file))
+        unlink(path);
+}
+
 /* "HOST:PORT", where an IPv6 address stands in brackets, into two texts. */
 static bool split_address(const char *where, char *host, size_t host_size, char *port,
                           size_t port_size)
@@ -122,8 +151,19 @@ static uint16_t read_port(int fd)
     return ntohs(((const struct sockaddr_in *)&address)->sin_port);
 }
 
+static bool is_loopback(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET) {
+        const struct in_addr *four = &((const struct sockaddr_in *)address)->sin_addr;
+        return ntohl(four->s_addr) >> 24 == IN_LOOPBACKNET;
+    }
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)address)->sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(six) ||
+           (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == IN_LOOPBACKNET);
+}
+
 int listen_tcp(const char *where, char *host, size_t host_size, uint16_t *ret_port,
-               struct error *err)
+               bool *ret_loopback, struct error *err)
 {
     char port[6];
     if (!split_address(where, host, host_size, port, sizeof port))
@@ -142,6 +182,7 @@ int listen_tcp(const char *where, char *host, size_t host_size, uint16_t *ret_po
         return error_set(err, -EINVAL, "%s: %s", where, gai_strerror(r));
 
     int fd = bind_tcp(found);
+    *ret_loopback = is_loopback(found->ai_addr);
     freeaddrinfo(found);
     if (fd < 0)
         return error_set(err, fd, "%s: %s", where, strerror(-fd));

@@ -14,6 +14,18 @@ struct error;
  */
 int listen_unix(const char *path, bool any_user, struct error *err);
 
-/* A listening TCP socket on "HOST:PORT"; the host as written goes into 'host'. */
+/*
+ * If 'file', the socket's file as it was made, is not at its path any more: make it again, and
+ * put the new socket in the place of 'fd'.  Nothing is done for a NULL path.  1: that was done; 0: it is there.
+ */
+struct stat;
+int listen_renew_unix(const char *path, bool any_user, int fd, struct stat *file,
+                      struct error *err);
+
+/* Remove the socket's file, unless another process has replaced it. */
+void listen_remove_unix(const char *path, const struct stat *file);
+
+/* A listening TCP socket on "HOST:PORT"; the host as written goes into 'host'.  Whether only
+ * this machine can reach it goes into 'ret_loopback'. */
 int listen_tcp(const char *where, char *host, size_t host_size, uint16_t *ret_port,
-               struct error *err);
+               bool *ret_loopback, struct error *err);

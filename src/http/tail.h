@@ -24,16 +24,32 @@ struct tail_setup {
     bool ours; /* in a folder of berthd: opened with its rights if the user owns it */
 };
 
+/*
+ * Opens files with their user's rights, where berthd does not have them.  'open' calls
+ * 'done' once, later, with a descriptor or a negative errno, unless it fails itself or
+ * 'forget' is called for that context.
+ */
+struct tail_opener {
+    int (*open)(void *self, uint32_t uid, const char *path,
+                void (*done)(void *context, int fd), void *context);
+    void (*forget)(void *self, const void *context);
+    void *self;
+};
+
 /* 'ended' says whether a job will write no more; it is called before the last read. */
 void tails_open(struct tails **ret_tails, struct uv_loop_s *loop,
                 bool (*ended)(void *context, uint64_t job), void *context);
+
+/* Files that are not ours are opened by this from now on. */
+void tails_set_opener(struct tails *tails, const struct tail_opener *opener);
 
 /* After http_close().  Freed when the loop has run. */
 void tails_close(struct tails *tails);
 
 /*
  * Answer with a file.  -ENOENT if it is not there (unless following), -EACCES, -ELOOP,
- * -EINVAL if it cannot or must not be read; then the reply is as it was.
+ * -EINVAL if it cannot or must not be read; then the reply is as it was.  With an opener
+ * the reply comes later, and says so itself.
  */
 int tail_reply(struct tails *tails, const struct tail_setup *setup,
                struct http_reply *reply, struct error *err);

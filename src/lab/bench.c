@@ -73,19 +73,6 @@ void bench_row(struct bench *bench, double value, const char *unit, uint64_t n,
     bench_row_versus(bench, text, value, unit, n, NULL, 0);
 }
 
-void bench_note(struct bench *bench, const char *fmt, ...)
-{
-    char text[400];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    if (bench->rows)
-        json_add_text(bench->notes, text);
-    else
-        printf("# %s\n", text);
-}
-
 void bench_add_sample(struct bench_samples *samples, double ms)
 {
     if (samples->count < BENCH_SAMPLES_MAX)
@@ -104,16 +91,4 @@ double bench_quantile(struct bench_samples *samples, double q)
         return NAN;
     qsort(samples->ms, samples->count, sizeof *samples->ms, compare_numbers);
     return samples->ms[(uint32_t)(q * (samples->count - 1) + 0.5)];
-}
-
-void bench_quantile_rows(struct bench_samples *samples, struct bench *bench,
-                         const char *id)
-{
-    static const struct {
-        const char *name;
-        double q;
-    } shown[] = { { "p50", 0.5 }, { "p99", 0.99 } };
-    for (size_t i = 0; i < 2; i++)
-        bench_row(bench, bench_quantile(samples, shown[i].q), "ms", samples->count,
-                  "%s.%s", id, shown[i].name);
 }

@@ -31,10 +31,6 @@ void bench_row(struct bench *bench, double value, const char *unit, uint64_t n,
 void bench_row_versus(struct bench *bench, const char *id, double value,
                       const char *unit, uint64_t n, const char *versus, double ratio);
 
-/* Say how the rows that follow were measured. */
-void bench_note(struct bench *bench, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-
 /*
  * Run a simulation on that cluster, with published rates or none, and return its CPU time.
  * 'setup' has all but the cluster and the rates.  The caller releases the result.
@@ -55,10 +51,6 @@ void bench_add_sample(struct bench_samples *samples, double ms);
 /* The q-quantile, 0 <= q <= 1, or NAN without samples; sorts the samples. */
 double bench_quantile(struct bench_samples *samples, double q);
 
-/* Add the rows "ID.p50" and "ID.p99", in milliseconds. */
-void bench_quantile_rows(struct bench_samples *samples, struct bench *bench,
-                         const char *id);
-
 struct bench_suite {
     const char *name;
     const char *brief;
@@ -71,6 +63,3 @@ extern const struct bench_suite *const bench_suites[];
 
 extern const struct bench_suite bench_sim, bench_fit, bench_fitgpp, bench_flow,
     bench_solve, bench_gavel, bench_live, bench_slurm;
-
-/* A part of the suite 'solve': sums, floors, ratios and pairs. */
-int bench_solve_sums(struct bench *bench, struct error *err);

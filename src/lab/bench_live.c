@@ -95,6 +95,19 @@ static int wait_until_idle(struct scratch *scratch, struct error *err)
     }
 }
 
+/* Add the rows "ID.p50" and "ID.p99", in milliseconds. */
+static void write_quantile_rows(struct bench_samples *samples, struct bench *bench,
+                                const char *id)
+{
+    static const struct {
+        const char *name;
+        double q;
+    } shown[] = { { "p50", 0.5 }, { "p99", 0.99 } };
+    for (size_t i = 0; i < 2; i++)
+        bench_row(bench, bench_quantile(samples, shown[i].q), "ms", samples->count,
+                  "%s.%s", id, shown[i].name);
+}
+
 /* ---- submissions ---- */
 
 /* Submit one after the other, over one connection. */
@@ -157,7 +170,7 @@ static int measure_submissions(struct bench *bench, struct scratch *scratch,
     samples.count = 0;
     int r = submit_singly(scratch, SUBMISSIONS, &samples, err);
     if (r == 0) {
-        bench_quantile_rows(&samples, bench, "submit");
+        write_quantile_rows(&samples, bench, "submit");
         r = measure_clients(bench, scratch, err);
     }
     double begin_s = clock_now_s();
@@ -200,7 +213,7 @@ static int measure_successors(struct bench *bench, struct scratch *scratch,
         r = wait_until_idle(scratch, err);
     if (r == 0) {
         read_start_times(path, &samples);
-        bench_quantile_rows(&samples, bench, "freed_to_running");
+        write_quantile_rows(&samples, bench, "freed_to_running");
     }
     return r;
 }
@@ -267,7 +280,7 @@ static int measure_preemptions(struct bench *bench, struct scratch *scratch,
     for (uint32_t i = 0; i < PREEMPTIONS && r == 0; i++)
         r = preempt_once(scratch, i, &samples, err);
     if (r == 0)
-        bench_quantile_rows(&samples, bench, "trial_to_warning");
+        write_quantile_rows(&samples, bench, "trial_to_warning");
     return r;
 }
 
@@ -379,7 +392,7 @@ static int measure_why(struct bench *bench, struct scratch *scratch, struct erro
         bench_add_sample(&samples, (clock_now_s() - begin_s) * 1e3);
         json_free(why);
     }
-    bench_quantile_rows(&samples, bench, "why_10000");
+    write_quantile_rows(&samples, bench, "why_10000");
     return 0;
 }
 
@@ -401,7 +414,7 @@ static int measure_rejections(struct bench *bench, struct scratch *scratch,
     }
     json_free(request);
     if (r == 0)
-        bench_quantile_rows(&samples, bench, "can_never_run");
+        write_quantile_rows(&samples, bench, "can_never_run");
     return r;
 }
 
@@ -414,7 +427,7 @@ static int measure_long_queue(struct bench *bench, struct scratch *scratch,
     if (r == 0)
         r = submit_singly(scratch, QUERIES, &samples, err);
     if (r == 0) {
-        bench_quantile_rows(&samples, bench, "submit_10000");
+        write_quantile_rows(&samples, bench, "submit_10000");
         double s = scratch_metric(scratch, "berth_decision_seconds{share=\"0.99\"} ");
         bench_row(bench, s * 1e3, "ms", QUERIES, "decision_10000.p99");
         r = measure_why(bench, scratch, err);

@@ -16,6 +16,7 @@
 #include <math.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +64,21 @@ struct slurm_lab {
     struct slurm_times *jobs; /* by number */
     double ended_s;           /* of the last job that ended, other than by scancel */
 };
+
+/* Say how the rows that follow were measured. */
+__attribute__((format(printf, 2, 3))) static void write_note(struct bench *bench,
+                                                             const char *fmt, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (bench->rows)
+        json_add_text(bench->notes, text);
+    else
+        printf("# %s\n", text);
+}
 
 extern char **environ;
 
@@ -359,11 +375,11 @@ static int measure_swaps(struct slurm_lab *lab, struct error *err)
 {
     static struct bench_samples late, early; /* after all of the grace, or before */
     late.count = early.count = 0;
-    bench_note(
+    write_note(
         lab->bench,
         "4 nodes of 4 GPUs: v100, p100, k80, v100; batch_sched_delay=0, backfill; "
         "EpilogSlurmctld rings the bell for Slurm alone too");
-    bench_note(lab->bench, "swaps: policy fitgpp, one GPU, grace %g s", GRACE_S);
+    write_note(lab->bench, "swaps: policy fitgpp, one GPU, grace %g s", GRACE_S);
     int r = start_berthd(lab, "fitgpp", true, NULL, err);
     for (uint32_t i = 0; i < SWAP_ROUNDS && r == 0; i++)
         r = measure_swaps_once(lab, false, &late, err);
@@ -411,7 +427,7 @@ static int measure_throughput(struct slurm_lab *lab, struct error *err)
 {
     static const char alone[] = "--partition=alone", ours[] = "--partition=gpu";
     double slurm[2] = { 0 }, bell = 0, silent = 0;
-    bench_note(lab->bench, "%d jobs that do nothing, one GPU each of %d; policy fifo",
+    write_note(lab->bench, "%d jobs that do nothing, one GPU each of %d; policy fifo",
                TRIVIAL, GPUS);
     int r = run_trivial_jobs(lab, alone, &slurm[0], err);
     if (r == 0)
@@ -565,7 +581,7 @@ static int measure_long_queue(struct slurm_lab *lab, struct error *err)
 {
     static const char *const policies[] = { "fitgpp", "las", "srtf" };
     uint32_t known = NODES + WAITING, first = 0;
-    bench_note(lab->bench,
+    write_note(lab->bench,
                "%d jobs wait, in arrays; a look each second; newcomers: %d a policy",
                WAITING, SUBMITTED);
     int r = start_berthd(lab, "fifo", true, NULL, err);
@@ -664,13 +680,13 @@ static int measure_types(struct slurm_lab *lab, struct error *err)
                                             "gavel-las,round=3", "allox,round=3" };
     char more[128];
     double slurm_s = 0;
-    bench_note(
+    write_note(
         lab->bench,
         "%d jobs of one GPU and 3 to 7.5 s on a v100, three kinds; 8 v100, 4 p100, "
         "4 k80; steps and rates are told, not learned",
         MIXED);
     for (size_t i = 0; i < KINDS; i++)
-        bench_note(lab->bench, "kind %s: v100 %g, p100 %g, k80 %g steps/s",
+        write_note(lab->bench, "kind %s: v100 %g, p100 %g, k80 %g steps/s",
                    kinds[i].name, kinds[i].v100, kinds[i].p100, kinds[i].k80);
     int r = write_throughputs(lab, more, sizeof more, err);
     if (r == 0)

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,89 +15,66 @@
 #include "metrics/quality.h"
 #include "model/cluster.h"
 
+/* How a figure of single jobs spreads. */
+#define SPREAD(id, name, unit, most) \
+    { id ".mean", name ", mean", unit, BETTER_LESS }, \
+        { id ".p50", name ", median", unit, BETTER_LESS }, \
+        { id ".p95", name ", 95 %", unit, BETTER_LESS }, \
+        { id ".p99", name ", 99 %", unit, BETTER_LESS }, \
+    { \
+        id ".max", name ", " most, unit, BETTER_LESS \
+    }
+
 const struct summary_figure summary_figures[] = {
     { "jobs.total", "jobs", "", BETTER_NONE, true },
     { "jobs.completed", "completed", "", BETTER_MORE, true },
     { "jobs.failed", "failed", "", BETTER_NONE, true },
     { "jobs.rejected", "rejected (can never fit)", "", BETTER_NONE, true },
     { "jobs.unfinished", "unfinished", "", BETTER_LESS, true },
-    { "makespan_s", "makespan", "s", BETTER_LESS, false },
-    { "gpu_utilization", "GPU-time held by jobs", "share", BETTER_MORE, false },
+    { "makespan_s", "makespan", "s", BETTER_LESS },
+    { "gpu_utilization", "GPU-time held by jobs", "share", BETTER_MORE },
     { "preemptions", "preemptions", "", BETTER_LESS, true },
     { "resizes", "resizes", "", BETTER_NONE, true },
-    { "overhead_gpu_s.pause", "GPU-time pausing", "GPU-s", BETTER_LESS, false },
+    { "overhead_gpu_s.pause", "GPU-time pausing", "GPU-s", BETTER_LESS },
     { "overhead_gpu_s.load_first", "GPU-time loading, first start", "GPU-s",
-      BETTER_NONE, false },
-    { "overhead_gpu_s.load_again", "GPU-time loading again", "GPU-s", BETTER_LESS,
-      false },
+      BETTER_NONE },
+    { "overhead_gpu_s.load_again", "GPU-time loading again", "GPU-s", BETTER_LESS },
     { "overhead_gpu_s.redo_preempted", "GPU-time redoing, after preemption", "GPU-s",
-      BETTER_LESS, false },
+      BETTER_LESS },
     { "overhead_gpu_s.redo_failed", "GPU-time redoing, after failure", "GPU-s",
-      BETTER_LESS, false },
-    { "overhead_gpu_s.resize", "GPU-time resizing", "GPU-s", BETTER_LESS, false },
-    { "jct_s.mean", "completion time, mean", "s", BETTER_LESS, false },
-    { "jct_s.p50", "completion time, median", "s", BETTER_LESS, false },
-    { "jct_s.p95", "completion time, 95 %", "s", BETTER_LESS, false },
-    { "jct_s.p99", "completion time, 99 %", "s", BETTER_LESS, false },
-    { "jct_s.max", "completion time, longest", "s", BETTER_LESS, false },
-    { "wait_s.mean", "waiting, mean", "s", BETTER_LESS, false },
-    { "wait_s.p50", "waiting, median", "s", BETTER_LESS, false },
-    { "wait_s.p95", "waiting, 95 %", "s", BETTER_LESS, false },
-    { "wait_s.p99", "waiting, 99 %", "s", BETTER_LESS, false },
-    { "wait_s.max", "waiting, longest", "s", BETTER_LESS, false },
-    { "slowdown.all.mean", "slowdown, mean", "", BETTER_LESS, false },
-    { "slowdown.all.p50", "slowdown, median", "", BETTER_LESS, false },
-    { "slowdown.all.p95", "slowdown, 95 %", "", BETTER_LESS, false },
-    { "slowdown.all.p99", "slowdown, 99 %", "", BETTER_LESS, false },
-    { "slowdown.all.max", "slowdown, largest", "", BETTER_LESS, false },
-    { "slowdown.te.mean", "slowdown of trial jobs, mean", "", BETTER_LESS, false },
-    { "slowdown.te.p50", "slowdown of trial jobs, median", "", BETTER_LESS, false },
-    { "slowdown.te.p95", "slowdown of trial jobs, 95 %", "", BETTER_LESS, false },
-    { "slowdown.te.p99", "slowdown of trial jobs, 99 %", "", BETTER_LESS, false },
-    { "slowdown.te.max", "slowdown of trial jobs, largest", "", BETTER_LESS, false },
-    { "slowdown.be.mean", "slowdown of best-effort jobs, mean", "", BETTER_LESS,
-      false },
-    { "slowdown.be.p50", "slowdown of best-effort jobs, median", "", BETTER_LESS,
-      false },
-    { "slowdown.be.p95", "slowdown of best-effort jobs, 95 %", "", BETTER_LESS, false },
-    { "slowdown.be.p99", "slowdown of best-effort jobs, 99 %", "", BETTER_LESS, false },
-    { "slowdown.be.max", "slowdown of best-effort jobs, largest", "", BETTER_LESS,
-      false },
-    { "finish_time_fairness.mean", "finish-time fairness, mean", "", BETTER_LESS,
-      false },
-    { "finish_time_fairness.p50", "finish-time fairness, median", "", BETTER_LESS,
-      false },
-    { "finish_time_fairness.p95", "finish-time fairness, 95 %", "", BETTER_LESS,
-      false },
-    { "finish_time_fairness.max", "finish-time fairness, worst", "", BETTER_LESS,
-      false },
-    { "cost_usd", "cost", "usd", BETTER_LESS, false },
+      BETTER_LESS },
+    { "overhead_gpu_s.resize", "GPU-time resizing", "GPU-s", BETTER_LESS },
+    SPREAD("jct_s", "completion time", "s", "longest"),
+    SPREAD("wait_s", "waiting", "s", "longest"),
+    SPREAD("slowdown.all", "slowdown", "", "largest"),
+    SPREAD("slowdown.te", "slowdown of trial jobs", "", "largest"),
+    SPREAD("slowdown.be", "slowdown of best-effort jobs", "", "largest"),
+    { "finish_time_fairness.mean", "finish-time fairness, mean", "", BETTER_LESS },
+    { "finish_time_fairness.p50", "finish-time fairness, median", "", BETTER_LESS },
+    { "finish_time_fairness.p95", "finish-time fairness, 95 %", "", BETTER_LESS },
+    { "finish_time_fairness.max", "finish-time fairness, worst", "", BETTER_LESS },
+    { "cost_usd", "cost", "usd", BETTER_LESS },
     { "slo_violations", "deadlines missed", "", BETTER_LESS, true },
     { "ledger.preemptions", "ledger: preemptions", "", BETTER_NONE, true },
-    { "ledger.predicted_cost_gpu_s", "ledger: cost, predicted", "GPU-s", BETTER_LESS,
-      false },
-    { "ledger.actual_cost_gpu_s", "ledger: cost, measured", "GPU-s", BETTER_LESS,
-      false },
-    { "ledger.wait_saved_s", "ledger: waiting spared", "s", BETTER_MORE, false },
-    { "quality.mean_running_loss", "loss of running jobs, mean", "", BETTER_LESS,
-      false },
-    { "quality.loss_seconds_per_job", "loss over time, per job", "s", BETTER_LESS,
-      false },
-    { "quality.time_to.25", "time to 25 % less loss", "s", BETTER_LESS, false },
-    { "quality.time_to.50", "time to 50 % less loss", "s", BETTER_LESS, false },
-    { "quality.time_to.80", "time to 80 % less loss", "s", BETTER_LESS, false },
-    { "quality.time_to.90", "time to 90 % less loss", "s", BETTER_LESS, false },
-    { "quality.time_to.95", "time to 95 % less loss", "s", BETTER_LESS, false },
-    { "quality.time_to.99", "time to 99 % less loss", "s", BETTER_LESS, false },
-    { "quality.time_to_accuracy.90", "time to 90 % of last accuracy", "s", BETTER_LESS,
-      false },
-    { "quality.time_to_accuracy.95", "time to 95 % of last accuracy", "s", BETTER_LESS,
-      false },
+    { "ledger.predicted_cost_gpu_s", "ledger: cost, predicted", "GPU-s", BETTER_LESS },
+    { "ledger.actual_cost_gpu_s", "ledger: cost, measured", "GPU-s", BETTER_LESS },
+    { "ledger.wait_saved_s", "ledger: waiting spared", "s", BETTER_MORE },
+    { "quality.mean_running_loss", "loss of running jobs, mean", "", BETTER_LESS },
+    { "quality.loss_seconds_per_job", "loss over time, per job", "s", BETTER_LESS },
+    { "quality.time_to.25", "time to 25 % less loss", "s", BETTER_LESS },
+    { "quality.time_to.50", "time to 50 % less loss", "s", BETTER_LESS },
+    { "quality.time_to.80", "time to 80 % less loss", "s", BETTER_LESS },
+    { "quality.time_to.90", "time to 90 % less loss", "s", BETTER_LESS },
+    { "quality.time_to.95", "time to 95 % less loss", "s", BETTER_LESS },
+    { "quality.time_to.99", "time to 99 % less loss", "s", BETTER_LESS },
+    { "quality.time_to_accuracy.90", "time to 90 % of last accuracy", "s",
+      BETTER_LESS },
+    { "quality.time_to_accuracy.95", "time to 95 % of last accuracy", "s",
+      BETTER_LESS },
     { "quality.unit_share.high", "GPU-time, quarter with most to learn", "share",
-      BETTER_NONE, false },
-    { "quality.unit_share.medium", "GPU-time, next quarter", "share", BETTER_NONE,
-      false },
-    { "quality.unit_share.low", "GPU-time, other half", "share", BETTER_NONE, false },
+      BETTER_NONE },
+    { "quality.unit_share.medium", "GPU-time, next quarter", "share", BETTER_NONE },
+    { "quality.unit_share.low", "GPU-time, other half", "share", BETTER_NONE },
     { NULL },
 };
 
@@ -167,30 +145,15 @@ static void set_cdf(struct summary_cdf *cdf, const double *sorted, size_t count)
     }
 }
 
-enum summary_column { COLUMN_JCT, COLUMN_WAIT, COLUMN_SLOWDOWN, COLUMN_FAIRNESS };
-
-static double column_of(const struct metrics_job *job, enum summary_column column)
-{
-    switch (column) {
-    case COLUMN_JCT:
-        return job->jct_s;
-    case COLUMN_WAIT:
-        return job->wait_s;
-    case COLUMN_SLOWDOWN:
-        return job->slowdown;
-    case COLUMN_FAIRNESS:
-        return job->fairness;
-    }
-    return 0;
-}
-
-/* One column of all jobs, in order, with their classes. */
-static void sort_column(const struct metrics *metrics, enum summary_column column,
+/* One column of all jobs, in order, with their classes; 'offset' is in struct metrics_job. */
+static void sort_column(const struct metrics *metrics, size_t offset,
                         struct sort_item *items, struct sort_item *scratch)
 {
-    for (size_t i = 0; i < metrics->job_count; i++)
-        items[i] = (struct sort_item){ column_of(&metrics->jobs[i], column),
-                                       metrics->jobs[i].class };
+    for (size_t i = 0; i < metrics->job_count; i++) {
+        const struct metrics_job *job = &metrics->jobs[i];
+        items[i] = (struct sort_item){ *(const double *)((const char *)job + offset),
+                                       job->class };
+    }
     sort_items(items, scratch, metrics->job_count);
 }
 
@@ -212,8 +175,11 @@ static void set_times(struct summary *summary, const struct metrics *metrics)
     static const char *const groups[CDF_KINDS] = {
         [CDF_JCT] = "jct_s", [CDF_WAIT] = "wait_s"
     };
-    static const enum summary_column columns[CDF_KINDS] = { COLUMN_JCT, COLUMN_WAIT,
-                                                            COLUMN_SLOWDOWN };
+    static const size_t columns[CDF_KINDS] = {
+        [CDF_JCT] = offsetof(struct metrics_job, jct_s),
+        [CDF_WAIT] = offsetof(struct metrics_job, wait_s),
+        [CDF_SLOWDOWN] = offsetof(struct metrics_job, slowdown)
+    };
     size_t all = metrics->job_count;
     struct arena arena;
     arena_init(&arena, 0);
@@ -231,7 +197,7 @@ static void set_times(struct summary *summary, const struct metrics *metrics)
                 set_spread(summary, groups[kind], values, count);
         }
     }
-    sort_column(metrics, COLUMN_FAIRNESS, items, scratch);
+    sort_column(metrics, offsetof(struct metrics_job, fairness), items, scratch);
     set_spread(summary, "finish_time_fairness", values,
                pick_class(items, all, CDF_ALL, values));
     arena_release(&arena);

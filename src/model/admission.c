@@ -196,6 +196,9 @@ static int types_it_fits(const struct admission *admission, const struct job_spe
     const struct cluster *cluster = admission->cluster;
     uint32_t allowed = spec->types ? cluster_types_named(cluster, spec->types)
                                    : ((uint32_t)1 << cluster->type_count) - 1;
+    if (allowed == 0 && (spec->types || job->gpus > 0))
+        return error_set(err, -ERANGE, "no accelerator of type %.60s in this cluster",
+                         spec->types ? spec->types : "any");
     if (job->gpus == 0) {
         job->types = allowed;
         job->type_best = TYPE_NONE;
@@ -211,9 +214,6 @@ static int types_it_fits(const struct admission *admission, const struct job_spe
                                       : "needs more CPU or memory than any node has");
         return 0;
     }
-    if (allowed == 0)
-        return error_set(err, -ERANGE, "no accelerator of type %.60s in this cluster",
-                         spec->types ? spec->types : "any");
     bool runs = false;
     for (uint32_t type = 0; type < cluster->type_count; type++) {
         if (!(allowed >> type & 1))

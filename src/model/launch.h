@@ -39,4 +39,5 @@ struct launch {
     int64_t submitted_ns; /* to Slurm, by its clock; 0: not, or not known       */
     uint32_t uid, gid;    /* of its owner                                      */
     bool te;              /* of the trial class                                */
+    uint32_t umask;       /* of its submitter; 0: the usual one                */
 };

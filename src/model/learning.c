@@ -102,11 +102,6 @@ static int parse_points(struct learning *learning, const char *text, float *poin
     return 0;
 }
 
-int learning_parse(struct learning *learning, const char *text, struct error *err)
-{
-    return learning_parse_points(learning, text, NULL, err);
-}
-
 int learning_parse_points(struct learning *learning, const char *text,
                           float points[LEARNING_POINTS_MAX], struct error *err)
 {

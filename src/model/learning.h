@@ -75,9 +75,6 @@ static inline bool learning_is_accuracy(double first, double last)
 int learning_parse_points(struct learning *learning, const char *text,
                           float points[LEARNING_POINTS_MAX], struct error *err);
 
-/* The same where there are none. */
-int learning_parse(struct learning *learning, const char *text, struct error *err);
-
 /* The same the other way round, to the last bit. */
 const char *learning_text(const struct learning *learning,
                           char text[LEARNING_TEXT_BYTES]);

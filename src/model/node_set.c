@@ -14,12 +14,6 @@
 #define BETWEEN ",| " /* names */
 #define NAME_MAX_BYTES 255
 
-void node_sets_init(struct node_sets *sets, const struct cluster *cluster)
-{
-    *sets = (struct node_sets){ .cluster = cluster };
-    arena_init(&sets->arena, 0);
-}
-
 void node_sets_release(struct node_sets *sets)
 {
     for (uint32_t i = 0; i < sets->count; i++)

@@ -56,7 +56,12 @@ struct node_sets {
     struct bits named; /* by the list that was looked at last                     */
 };
 
-void node_sets_init(struct node_sets *sets, const struct cluster *cluster);
+static inline void node_sets_init(struct node_sets *sets, const struct cluster *cluster)
+{
+    *sets = (struct node_sets){ .cluster = cluster };
+    arena_init(&sets->arena, 0);
+}
+
 void node_sets_release(struct node_sets *sets);
 
 /*

@@ -14,7 +14,6 @@
 
 #include "model/event.h"
 
-struct bits;
 struct cluster;
 struct free_index;
 struct throughput;

@@ -17,7 +17,6 @@
 #include "model/view.h"
 
 struct arena;
-struct bits;
 struct error;
 struct plan;
 struct state;

@@ -42,11 +42,3 @@ void reasons_add_ahead(struct reasons *reasons, int64_t key, uint64_t id)
         reasons->ahead[at] = reasons->ahead[at - 1];
     reasons->ahead[at] = (struct reasons_ahead){ key, id };
 }
-
-const struct reason *reasons_find(const struct reasons *reasons, const char *token)
-{
-    for (uint32_t i = 0; i < reasons->count; i++)
-        if (strcmp(reasons->list[i].token, token) == 0)
-            return &reasons->list[i];
-    return NULL;
-}

@@ -43,6 +43,3 @@ static inline uint32_t reasons_ahead_total(const struct reasons *reasons)
 {
     return reasons->ahead_count + reasons->ahead_more;
 }
-
-/* The first reason with this token, or NULL. */
-const struct reason *reasons_find(const struct reasons *reasons, const char *token);

@@ -83,6 +83,3 @@ bool state_apply(struct state *state, struct event *event);
 
 /* The slot of a live job, or JOB_NONE. */
 job_id state_find(const struct state *state, uint64_t id);
-
-/* Assert that every account adds up.  Looks at everything: for tests. */
-void state_check(const struct state *state);

@@ -730,7 +730,6 @@ const char *fluid_mode_name(const struct fluid *fluid)
 
 void fluid_check(const struct fluid *fluid, int64_t now_ns)
 {
-    rates_check(&fluid->rates);
     for (uint32_t id = 0; id < fluid->job_used; id++) {
         const struct fluid_job *job = &fluid->jobs[id];
         if (!job->there)

@@ -111,5 +111,5 @@ uint32_t fluid_happen(struct fluid *fluid);
 /* "exact", "mean", or "exact, then mean". */
 const char *fluid_mode_name(const struct fluid *fluid);
 
-/* Assert that bytes sent are bytes due and that the rates are right.  For tests. */
+/* Assert that bytes sent are bytes due.  For tests. */
 void fluid_check(const struct fluid *fluid, int64_t now_ns);

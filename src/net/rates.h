@@ -70,9 +70,3 @@ void rates_remove(struct rates *rates, uint32_t bundle);
 void rates_begin(struct rates *rates, uint32_t bundle);
 void rates_end(struct rates *rates, uint32_t bundle);
 void rates_set_level(struct rates *rates, uint32_t bundle, uint32_t level);
-
-/*
- * Assert that no link carries more than its capacity and no bundle could have more.
- * For tests.
- */
-void rates_check(const struct rates *rates);

@@ -160,11 +160,6 @@ static int allox_init(void *self, const struct view *view, uint64_t seed,
     return gavel_init(self, &allox_rule, view, seed, run, err);
 }
 
-static const struct field allox_params[] = {
-    GAVEL_PARAMS(struct allox_policy, gavel),
-    { NULL },
-};
-
 static const struct instance_rule allox_instance = {
     .method = INSTANCE_ALLOX,
     .blind = BLIND_TRUE,
@@ -174,12 +169,10 @@ const struct policy policy_allox = {
     .name = "allox",
     .brief = "those who wait assigned to the least sum of completion times",
     .source = "Le et al., AlloX, EuroSys 2020; Gavel's baseline",
-    .params = allox_params,
+    .params = gavel_params,
     .self_size = sizeof(struct allox_policy),
     .instance = &allox_instance,
     .init = allox_init,
-    .observe = gavel_observe,
-    .decide = gavel_decide,
-    .explain = gavel_explain,
+    GAVEL_FUNCTIONS,
     .fini = gavel_fini,
 };

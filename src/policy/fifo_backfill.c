@@ -37,8 +37,8 @@
 #include "policy/shared/sizes.h"
 
 struct backfill {
-    struct fifo_queue waiting; /* all, in order of submission */
-    struct sizes sizes;        /* the same by size; value: run time */
+    struct sizes sizes;        /* all waiting jobs by size; value: run time */
+    struct fifo_queue waiting; /* the same in order of submission */
     struct tree_pool pool;
     struct tree running; /* by expected end */
     bool *runs;
@@ -256,12 +256,6 @@ static int backfill_decide(void *self, const struct view *view, struct plan *pla
     return 0;
 }
 
-static void backfill_fini(void *self)
-{
-    struct backfill *b = self;
-    sizes_release(&b->sizes);
-}
-
 static void backfill_explain(const void *self, const struct view *view, job_id job,
                              struct reasons *reasons)
 {
@@ -292,5 +286,5 @@ const struct policy policy_fifo_backfill = {
     .observe = backfill_observe,
     .decide = backfill_decide,
     .explain = backfill_explain,
-    .fini = backfill_fini,
+    .fini = sizes_release,
 };

@@ -51,20 +51,12 @@ enum { NORMALISE_RUNNING, NORMALISE_FIXED };
 #define ASKED_MAX 8   /* and of those that make room, priced by the cost model */
 
 struct fitgpp_policy {
-    double s;
-    uint32_t preempt_max, fallback, normalise;
-    int64_t grace_max_ns;
-
-    struct victims victims;
     struct trial_queues trial;
-    uint32_t cost_test; /* enum cost_test_choice */
+    double s;
+    uint32_t fallback, normalise;
+    int64_t grace_max_ns;
+    struct victims victims;
 };
-
-static job_id next_drawn(void *self, job_id last)
-{
-    struct fitgpp_policy *fitgpp = self;
-    return trial_draw(&fitgpp->trial, last);
-}
 
 static job_id next_by_score(void *self, job_id last)
 {
@@ -72,29 +64,12 @@ static job_id next_by_score(void *self, job_id last)
     return victims_next(&fitgpp->victims, last);
 }
 
-static int fitgpp_init(void *self, const struct view *view, uint64_t seed,
-                       struct arena *run, struct error *err)
-{
-    struct fitgpp_policy *fitgpp = self;
-    fitgpp->victims = (struct victims){ .s = fitgpp->s,
-                                        .preempt_max = fitgpp->preempt_max,
-                                        .fixed = fitgpp->normalise == NORMALISE_FIXED,
-                                        .grace_max_ns = fitgpp->grace_max_ns };
-    victims_init(&fitgpp->victims, run, view);
-    fitgpp->trial = (struct trial_queues){ .self = fitgpp,
-                                           .order = next_drawn,
-                                           .preempt_max = fitgpp->preempt_max,
-                                           .cost_test.choice = fitgpp->cost_test };
-    trial_init(&fitgpp->trial, run, view, seed);
-    return 0;
-}
-
 static void fitgpp_observe(void *self, const struct view *view,
                            const struct event *event)
 {
     struct fitgpp_policy *fitgpp = self;
     victims_observe(&fitgpp->victims, view, event);
-    trial_observe(&fitgpp->trial, view, event);
+    trial_observe(self, view, event);
 }
 
 static bool fits_a_node(const struct view *view, const struct job *job)
@@ -148,7 +123,8 @@ static job_id choose_victim(struct fitgpp_policy *fitgpp, const struct view *vie
                             struct plan *plan, job_id beneficiary)
 {
     job_id victim = JOB_NONE;
-    if (fitgpp->cost_test == COST_TEST_XION && view->jobs[beneficiary].steps_total > 0)
+    if (fitgpp->trial.cost_test.choice == COST_TEST_XION &&
+        view->jobs[beneficiary].steps_total > 0)
         victim = find_cheapest_victim(fitgpp, view, plan, beneficiary);
     if (victim == JOB_NONE)
         victim = victims_best(&fitgpp->victims, view, plan, &view->jobs[beneficiary]);
@@ -179,9 +155,22 @@ static bool make_room(void *self, const struct view *view, struct plan *plan,
         return true;
     if (gang)
         victims_sort(&fitgpp->victims, view, trial->running, trial->running_count);
-    trial->order = gang ? next_by_score : next_drawn;
+    trial->order = gang ? next_by_score : trial_draw;
     trial->spare = gang || fitgpp->fallback == FALLBACK_SPARE;
     return trial_preempt_until_fits(trial, view, plan, job);
+}
+
+static int fitgpp_init(void *self, const struct view *view, uint64_t seed,
+                       struct arena *run, struct error *err)
+{
+    struct fitgpp_policy *fitgpp = self;
+    fitgpp->victims = (struct victims){ .s = fitgpp->s,
+                                        .preempt_max = fitgpp->trial.preempt_max,
+                                        .fixed = fitgpp->normalise == NORMALISE_FIXED,
+                                        .grace_max_ns = fitgpp->grace_max_ns };
+    victims_init(&fitgpp->victims, run, view);
+    trial_init(&fitgpp->trial, trial_draw, make_room, run, view, seed);
+    return 0;
 }
 
 static int fitgpp_decide(void *self, const struct view *view, struct plan *plan,
@@ -189,21 +178,7 @@ static int fitgpp_decide(void *self, const struct view *view, struct plan *plan,
 {
     struct fitgpp_policy *fitgpp = self;
     victims_begin(&fitgpp->victims);
-    trial_decide(&fitgpp->trial, view, plan, make_room);
-    return 0;
-}
-
-static void fitgpp_fini(void *self)
-{
-    struct fitgpp_policy *fitgpp = self;
-    trial_release(&fitgpp->trial);
-}
-
-static void fitgpp_explain(const void *self, const struct view *view, job_id job,
-                           struct reasons *reasons)
-{
-    const struct fitgpp_policy *fitgpp = self;
-    trial_explain(&fitgpp->trial, view, job, reasons);
+    return trial_decide(self, view, plan, scratch, err);
 }
 
 static const char *const fallbacks[] = { "spare", "paper", NULL };
@@ -214,7 +189,7 @@ static const char *const normalisers[] = { "running", "fixed", NULL };
 static const struct field fitgpp_params[] = {
     { "s", FIELD_NUMBER, AT(s), "4.0", NULL,
       "weight of the grace period against the size", 0, 1e6 },
-    { "max_preemptions", FIELD_COUNT, AT(preempt_max), "1", NULL,
+    { "max_preemptions", FIELD_COUNT, AT(trial.preempt_max), "1", NULL,
       "P: times a job may be preempted in its life; 0: no limit", 0, 0 },
     { "fallback", FIELD_CHOICE, AT(fallback), "spare", NULL,
       "whoever was drawn at random in vain: spare, or paper: leaves too", 0, 0,
@@ -224,7 +199,7 @@ static const struct field fitgpp_params[] = {
       normalisers },
     { "grace_max", FIELD_TIME, AT(grace_max_ns), "20m", NULL,
       "with normalise=fixed: the longest grace period", 0, 0 },
-    COST_TEST_PARAM(struct fitgpp_policy, cost_test),
+    COST_TEST_PARAM(struct fitgpp_policy, trial.cost_test.choice),
     { 0 },
 };
 
@@ -237,6 +212,6 @@ const struct policy policy_fitgpp = {
     .init = fitgpp_init,
     .observe = fitgpp_observe,
     .decide = fitgpp_decide,
-    .explain = fitgpp_explain,
-    .fini = fitgpp_fini,
+    .explain = trial_explain,
+    .fini = trial_fini,
 };

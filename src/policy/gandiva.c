@@ -189,20 +189,13 @@ static int gandiva_init(void *self, const struct view *view, uint64_t seed,
     return gavel_init(self, &gandiva_rule, view, seed, run, err);
 }
 
-static const struct field gandiva_params[] = {
-    GAVEL_PARAMS(struct gandiva, gavel),
-    { NULL },
-};
-
 const struct policy policy_gandiva = {
     .name = "gandiva",
     .brief = "equal shares; when there is not enough, pairs by trial and error",
     .source = "Xiao et al., Gandiva, OSDI 2018; Gavel's baseline",
-    .params = gandiva_params,
+    .params = gavel_params,
     .self_size = sizeof(struct gandiva),
     .init = gandiva_init,
-    .observe = gavel_observe,
-    .decide = gavel_decide,
-    .explain = gavel_explain,
+    GAVEL_FUNCTIONS,
     .fini = gavel_fini,
 };

@@ -139,11 +139,11 @@ static int cost_slo_init(void *self, const struct view *view, uint64_t seed,
 }
 
 static const struct field cost_params[] = {
-    GAVEL_PARAM_AWARE(struct gavel_cost, lp.gavel),
-    GAVEL_PARAM_SHARING(struct gavel_cost, lp.gavel),
+    GAVEL_PARAM_AWARE,
+    GAVEL_PARAM_SHARING,
     { "form", FIELD_CHOICE, offsetof(struct gavel_cost, form), "released", NULL,
       "work over money, or a sum of rates over prices", 0, 0, forms },
-    GAVEL_PARAMS(struct gavel_cost, lp.gavel),
+    GAVEL_PARAMS,
     { NULL },
 };
 
@@ -167,9 +167,7 @@ const struct policy policy_gavel_cost = {
     .self_size = sizeof(struct gavel_cost),
     .instance = &cost_instance,
     .init = cost_init,
-    .observe = gavel_observe,
-    .decide = gavel_decide,
-    .explain = gavel_explain,
+    GAVEL_FUNCTIONS,
     .fini = gavel_lp_fini,
 };
 
@@ -194,8 +192,6 @@ const struct policy policy_gavel_cost_slo = {
     .self_size = sizeof(struct gavel_cost),
     .instance = &cost_slo_instance,
     .init = cost_slo_init,
-    .observe = gavel_observe,
-    .decide = gavel_decide,
-    .explain = gavel_explain,
+    GAVEL_FUNCTIONS,
     .fini = gavel_lp_fini,
 };

@@ -191,13 +191,6 @@ static int fifo_init(void *self, const struct view *view, uint64_t seed,
     return gavel_init(self, &fifo_rule, view, seed, run, err);
 }
 
-static const struct field fifo_params[] = {
-    GAVEL_PARAM_AWARE(struct gavel_fifo, gavel),
-    GAVEL_PARAM_SHARING(struct gavel_fifo, gavel),
-    GAVEL_PARAMS(struct gavel_fifo, gavel),
-    { NULL },
-};
-
 static const struct instance_rule fifo_instance = {
     .method = INSTANCE_FIFO,
     .blind = BLIND_TRUE,
@@ -214,12 +207,10 @@ const struct policy policy_gavel_fifo = {
     .name = "gavel-fifo",
     .brief = "first come, first served, on the accelerators that suit",
     .source = "Narayanan et al., Gavel, OSDI 2020, section 4.2",
-    .params = fifo_params,
+    .params = gavel_sharing_params,
     .self_size = sizeof(struct gavel_fifo),
     .instance = &fifo_instance,
     .init = fifo_init,
-    .observe = gavel_observe,
-    .decide = gavel_decide,
-    .explain = gavel_explain,
+    GAVEL_FUNCTIONS,
     .fini = gavel_fini,
 };

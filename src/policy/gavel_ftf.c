@@ -8,15 +8,10 @@
 
 #include "policy/gavel/gavel_lp.h"
 
-struct gavel_ftf {
-    struct gavel_lp lp;
-};
-
 static int ftf_shares(void *self, struct gavel_call *call, struct error *err)
 {
-    struct gavel_ftf *ftf = self;
     struct programme programme = gavel_lp_programme(call, GOAL_FINISH_TIME);
-    return gavel_lp_solve(&ftf->lp, call, &programme, err);
+    return gavel_lp_solve(self, call, &programme, err);
 }
 
 /* From ratio >= (age + steps / rate) / alone: rate >= (steps / alone) z / (1 - (age / alone) z). */
@@ -46,13 +41,6 @@ static int ftf_init(void *self, const struct view *view, uint64_t seed,
     return gavel_lp_init(self, &ftf_rule, view, seed, run, err);
 }
 
-static const struct field ftf_params[] = {
-    GAVEL_PARAM_AWARE(struct gavel_ftf, lp.gavel),
-    GAVEL_PARAM_SHARING(struct gavel_ftf, lp.gavel),
-    GAVEL_PARAMS(struct gavel_ftf, lp.gavel),
-    { NULL },
-};
-
 static const struct instance_rule ftf_instance = {
     .goal = GOAL_FINISH_TIME,
     .blind = BLIND_FIRST,
@@ -69,12 +57,10 @@ const struct policy policy_gavel_ftf = {
     .name = "gavel-ftf",
     .brief = "finish times in proportion to those under an equal share",
     .source = "Narayanan et al., Gavel, OSDI 2020: finish-time fairness (Themis)",
-    .params = ftf_params,
-    .self_size = sizeof(struct gavel_ftf),
+    .params = gavel_sharing_params,
+    .self_size = sizeof(struct gavel_lp),
     .instance = &ftf_instance,
     .init = ftf_init,
-    .observe = gavel_observe,
-    .decide = gavel_decide,
-    .explain = gavel_explain,
+    GAVEL_FUNCTIONS,
     .fini = gavel_lp_fini,
 };

@@ -108,12 +108,12 @@ static int hierarchical_init(void *self, const struct view *view, uint64_t seed,
 }
 
 static const struct field hierarchical_params[] = {
-    GAVEL_PARAM_AWARE(struct gavel_hierarchical, lp.gavel),
-    GAVEL_PARAM_SHARING(struct gavel_hierarchical, lp.gavel),
+    GAVEL_PARAM_AWARE,
+    GAVEL_PARAM_SHARING,
     { "inside", FIELD_CHOICE, offsetof(struct gavel_hierarchical, inside), "fairness",
       NULL, "how jobs of an entity that the cluster does not name share", 0, 0,
       insides },
-    GAVEL_PARAMS(struct gavel_hierarchical, lp.gavel),
+    GAVEL_PARAMS,
     { NULL },
 };
 
@@ -137,8 +137,6 @@ const struct policy policy_gavel_hierarchical = {
     .self_size = sizeof(struct gavel_hierarchical),
     .instance = &hierarchical_instance,
     .init = hierarchical_init,
-    .observe = gavel_observe,
-    .decide = gavel_decide,
-    .explain = gavel_explain,
+    GAVEL_FUNCTIONS,
     .fini = gavel_lp_fini,
 };

@@ -40,11 +40,11 @@ static int las_init(void *self, const struct view *view, uint64_t seed,
 }
 
 static const struct field las_params[] = {
-    GAVEL_PARAM_AWARE(struct gavel_las, lp.gavel),
-    GAVEL_PARAM_SHARING(struct gavel_las, lp.gavel),
+    GAVEL_PARAM_AWARE,
+    GAVEL_PARAM_SHARING,
     { "water_filling", FIELD_FLAG, offsetof(struct gavel_las, water_filling), "false",
       NULL, "after the least, the next least, and so on" },
-    GAVEL_PARAMS(struct gavel_las, lp.gavel),
+    GAVEL_PARAMS,
     { NULL },
 };
 
@@ -72,8 +72,6 @@ const struct policy policy_gavel_las = {
     .self_size = sizeof(struct gavel_las),
     .instance = &las_instance,
     .init = las_init,
-    .observe = gavel_observe,
-    .decide = gavel_decide,
-    .explain = gavel_explain,
+    GAVEL_FUNCTIONS,
     .fini = gavel_lp_fini,
 };

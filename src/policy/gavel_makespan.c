@@ -6,15 +6,10 @@
  */
 #include "policy/gavel/gavel_lp.h"
 
-struct gavel_makespan {
-    struct gavel_lp lp;
-};
-
 static int makespan_shares(void *self, struct gavel_call *call, struct error *err)
 {
-    struct gavel_makespan *makespan = self;
     struct programme programme = gavel_lp_programme(call, GOAL_MAKESPAN);
-    return gavel_lp_solve(&makespan->lp, call, &programme, err);
+    return gavel_lp_solve(self, call, &programme, err);
 }
 
 static void makespan_demand(void *self, const struct gavel_call *call, uint32_t at,
@@ -34,13 +29,6 @@ static int makespan_init(void *self, const struct view *view, uint64_t seed,
     return gavel_lp_init(self, &makespan_rule, view, seed, run, err);
 }
 
-static const struct field makespan_params[] = {
-    GAVEL_PARAM_AWARE(struct gavel_makespan, lp.gavel),
-    GAVEL_PARAM_SHARING(struct gavel_makespan, lp.gavel),
-    GAVEL_PARAMS(struct gavel_makespan, lp.gavel),
-    { NULL },
-};
-
 static const struct instance_rule makespan_instance = {
     .goal = GOAL_MAKESPAN,
     .blind = BLIND_FIRST,
@@ -57,12 +45,10 @@ const struct policy policy_gavel_makespan = {
     .name = "gavel-makespan",
     .brief = "the last job finishes as early as can be",
     .source = "Narayanan et al., Gavel, OSDI 2020: minimum makespan",
-    .params = makespan_params,
-    .self_size = sizeof(struct gavel_makespan),
+    .params = gavel_sharing_params,
+    .self_size = sizeof(struct gavel_lp),
     .instance = &makespan_instance,
     .init = makespan_init,
-    .observe = gavel_observe,
-    .decide = gavel_decide,
-    .explain = gavel_explain,
+    GAVEL_FUNCTIONS,
     .fini = gavel_lp_fini,
 };

@@ -19,10 +19,6 @@
 #include "base/arena.h"
 #include "base/sort.h"
 
-struct gavel_sjf {
-    struct gavel_policy gavel;
-};
-
 static double fastest_rate(const struct gavel_call *call, uint32_t at)
 {
     double best = 0;
@@ -74,8 +70,8 @@ static int sjf_init(void *self, const struct view *view, uint64_t seed,
 }
 
 static const struct field sjf_params[] = {
-    GAVEL_PARAM_AWARE(struct gavel_sjf, gavel),
-    GAVEL_PARAMS(struct gavel_sjf, gavel),
+    GAVEL_PARAM_AWARE,
+    GAVEL_PARAMS,
     { NULL },
 };
 
@@ -84,10 +80,8 @@ const struct policy policy_gavel_sjf = {
     .brief = "shortest job first, on the accelerators that suit",
     .source = "Narayanan et al., Gavel, OSDI 2020, section 4.2",
     .params = sjf_params,
-    .self_size = sizeof(struct gavel_sjf),
+    .self_size = sizeof(struct gavel_policy),
     .init = sjf_init,
-    .observe = gavel_observe,
-    .decide = gavel_decide,
-    .explain = gavel_explain,
+    GAVEL_FUNCTIONS,
     .fini = gavel_fini,
 };

@@ -1,15 +1,10 @@
 /* gavel_throughput.c - the most steps per second in all. */
 #include "policy/gavel/gavel_lp.h"
 
-struct gavel_throughput {
-    struct gavel_lp lp;
-};
-
 static int throughput_shares(void *self, struct gavel_call *call, struct error *err)
 {
-    struct gavel_throughput *throughput = self;
     struct programme programme = gavel_lp_programme(call, GOAL_SUM);
-    return gavel_lp_solve(&throughput->lp, call, &programme, err);
+    return gavel_lp_solve(self, call, &programme, err);
 }
 
 static void throughput_demand(void *self, const struct gavel_call *call, uint32_t at,
@@ -30,13 +25,6 @@ static int throughput_start(void *self, const struct view *view, uint64_t seed,
     return gavel_lp_init(self, &throughput_rule, view, seed, run, err);
 }
 
-static const struct field throughput_params[] = {
-    GAVEL_PARAM_AWARE(struct gavel_throughput, lp.gavel),
-    GAVEL_PARAM_SHARING(struct gavel_throughput, lp.gavel),
-    GAVEL_PARAMS(struct gavel_throughput, lp.gavel),
-    { NULL },
-};
-
 static const struct instance_rule throughput_instance = {
     .goal = GOAL_SUM,
     .blind = BLIND_FIRST,
@@ -52,12 +40,10 @@ const struct policy policy_gavel_throughput = {
     .name = "gavel-throughput",
     .brief = "the most steps per second in all",
     .source = "Narayanan et al., Gavel, OSDI 2020: maximum total throughput",
-    .params = throughput_params,
-    .self_size = sizeof(struct gavel_throughput),
+    .params = gavel_sharing_params,
+    .self_size = sizeof(struct gavel_lp),
     .instance = &throughput_instance,
     .init = throughput_start,
-    .observe = gavel_observe,
-    .decide = gavel_decide,
-    .explain = gavel_explain,
+    GAVEL_FUNCTIONS,
     .fini = gavel_lp_fini,
 };

@@ -10,10 +10,6 @@
 
 #include "solve/solve.h"
 
-struct isolated {
-    struct gavel_policy gavel;
-};
-
 static int isolated_shares(void *self, struct gavel_call *call, struct error *err)
 {
     shares_isolated(call->job_count, call->type_count, call->capacity, call->gang,
@@ -30,11 +26,6 @@ static int isolated_init(void *self, const struct view *view, uint64_t seed,
     return gavel_init(self, &isolated_rule, view, seed, run, err);
 }
 
-static const struct field isolated_params[] = {
-    GAVEL_PARAMS(struct isolated, gavel),
-    { NULL },
-};
-
 static const struct instance_rule isolated_instance = {
     .method = INSTANCE_ISOLATED,
     .blind = BLIND_TRUE,
@@ -44,12 +35,10 @@ const struct policy policy_isolated = {
     .name = "isolated",
     .brief = "an equal part of every type for everybody, in rounds",
     .source = "Narayanan et al., Gavel, OSDI 2020, section 4",
-    .params = isolated_params,
-    .self_size = sizeof(struct isolated),
+    .params = gavel_params,
+    .self_size = sizeof(struct gavel_policy),
     .instance = &isolated_instance,
     .init = isolated_init,
-    .observe = gavel_observe,
-    .decide = gavel_decide,
-    .explain = gavel_explain,
+    GAVEL_FUNCTIONS,
     .fini = gavel_fini,
 };

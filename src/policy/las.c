@@ -31,13 +31,13 @@
 #define QUEUES_MAX 31
 
 struct las {
+    struct sizes waiting; /* by queue, then submission */
     int64_t quantum_ns;
     double growth;
     uint32_t queue_count;
     double promote;
 
     int64_t limits_ns[QUEUES_MAX]; /* service at which a queue ends */
-    struct sizes waiting;          /* by queue, then submission */
     struct tree_pool pool;
     struct tree running; /* by queue, then start; the last is preempted first */
     struct heap_pool timer_pool;
@@ -227,12 +227,6 @@ static int las_decide(void *self, const struct view *view, struct plan *plan,
     return 0;
 }
 
-static void las_fini(void *self)
-{
-    struct las *las = self;
-    sizes_release(&las->waiting);
-}
-
 static void las_explain(const void *self, const struct view *view, job_id job,
                         struct reasons *reasons)
 {
@@ -272,5 +266,5 @@ const struct policy policy_las = {
     .observe = las_observe,
     .decide = las_decide,
     .explain = las_explain,
-    .fini = las_fini,
+    .fini = sizes_release,
 };

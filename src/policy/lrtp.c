@@ -22,14 +22,11 @@
 #include "policy/shared/trial.h"
 
 struct lrtp {
-    uint32_t preempt_max;
-    bool spare;
+    struct trial_queues trial;
     struct tree_pool pool;
     struct tree
         running;  /* preemptible jobs, by expected end; the last is preempted first */
     bool *inside; /* by slot: is in the tree */
-    struct trial_queues trial;
-    uint32_t cost_test; /* enum cost_test_choice */
 };
 
 static void leave_running(struct lrtp *lrtp, job_id job)
@@ -60,7 +57,7 @@ static void lrtp_observe(void *self, const struct view *view, const struct event
         enter_running(lrtp, view, event->job);
     else if (event_ends_running(event, view))
         leave_running(lrtp, event->job);
-    trial_observe(&lrtp->trial, view, event);
+    trial_observe(self, view, event);
 }
 
 /* Of equals the one with the lowest id is last, because of '~'. */
@@ -78,61 +75,19 @@ static int lrtp_init(void *self, const struct view *view, uint64_t seed,
     tree_pool_init(&lrtp->pool, run, view->job_max);
     tree_init(&lrtp->running);
     lrtp->inside = arena_array(run, bool, view->job_max);
-    lrtp->trial = (struct trial_queues){ .self = lrtp,
-                                         .order = longest_first,
-                                         .preempt_max = lrtp->preempt_max,
-                                         .spare = lrtp->spare,
-                                         .cost_test.choice = lrtp->cost_test };
-    trial_init(&lrtp->trial, run, view, seed);
+    trial_init(&lrtp->trial, longest_first, trial_preempt_until_fits, run, view, seed);
     return 0;
 }
-
-static bool make_room(void *self, const struct view *view, struct plan *plan,
-                      job_id job)
-{
-    struct lrtp *lrtp = self;
-    return trial_preempt_until_fits(&lrtp->trial, view, plan, job);
-}
-
-static int lrtp_decide(void *self, const struct view *view, struct plan *plan,
-                       struct arena *scratch, struct error *err)
-{
-    struct lrtp *lrtp = self;
-    trial_decide(&lrtp->trial, view, plan, make_room);
-    return 0;
-}
-
-static void lrtp_fini(void *self)
-{
-    struct lrtp *lrtp = self;
-    trial_release(&lrtp->trial);
-}
-
-static void lrtp_explain(const void *self, const struct view *view, job_id job,
-                         struct reasons *reasons)
-{
-    const struct lrtp *lrtp = self;
-    trial_explain(&lrtp->trial, view, job, reasons);
-}
-
-static const struct field lrtp_params[] = {
-    { "max_preemptions", FIELD_COUNT, offsetof(struct lrtp, preempt_max), "0", NULL,
-      "times a job may be preempted in its life; 0: no limit", 0, 0, NULL },
-    { "spare", FIELD_FLAG, offsetof(struct lrtp, spare), "false", NULL,
-      "let those stay who were picked in vain", 0, 0, NULL },
-    COST_TEST_PARAM(struct lrtp, cost_test),
-    { 0 },
-};
 
 const struct policy policy_lrtp = {
     .name = "lrtp",
     .brief = "trial jobs at once, preempting the longest remaining time",
     .source = "Chen, Rao, Zhou, ATC 2017, as a baseline in OpML 2019",
-    .params = lrtp_params,
+    .params = trial_params,
     .self_size = sizeof(struct lrtp),
     .init = lrtp_init,
     .observe = lrtp_observe,
-    .decide = lrtp_decide,
-    .explain = lrtp_explain,
-    .fini = lrtp_fini,
+    .decide = trial_decide,
+    .explain = trial_explain,
+    .fini = trial_fini,
 };

@@ -15,7 +15,6 @@
 
 struct arena;
 struct error;
-struct event;
 struct instance_rule;
 struct reasons;
 

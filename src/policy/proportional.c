@@ -11,10 +11,6 @@
 
 #include "solve/solve.h"
 
-struct proportional {
-    struct gavel_policy gavel;
-};
-
 static int proportional_shares(void *self, struct gavel_call *call, struct error *err)
 {
     shares_proportional(call->job_count, call->type_count, call->capacity, call->x);
@@ -30,11 +26,6 @@ static int proportional_init(void *self, const struct view *view, uint64_t seed,
     return gavel_init(self, &proportional_rule, view, seed, run, err);
 }
 
-static const struct field proportional_params[] = {
-    GAVEL_PARAMS(struct proportional, gavel),
-    { NULL },
-};
-
 static const struct instance_rule proportional_instance = {
     .method = INSTANCE_PROPORTIONAL,
     .blind = BLIND_TRUE,
@@ -44,12 +35,10 @@ const struct policy policy_proportional = {
     .name = "proportional",
     .brief = "everybody's time split as the accelerators are, in rounds",
     .source = "Narayanan et al., Gavel, OSDI 2020, section 4.1",
-    .params = proportional_params,
-    .self_size = sizeof(struct proportional),
+    .params = gavel_params,
+    .self_size = sizeof(struct gavel_policy),
     .instance = &proportional_instance,
     .init = proportional_init,
-    .observe = gavel_observe,
-    .decide = gavel_decide,
-    .explain = gavel_explain,
+    GAVEL_FUNCTIONS,
     .fini = gavel_fini,
 };

@@ -55,19 +55,6 @@ static int sjf_decide(void *self, const struct view *view, struct plan *plan,
     return 0;
 }
 
-static void sjf_fini(void *self)
-{
-    struct sjf *sjf = self;
-    sizes_release(&sjf->waiting);
-}
-
-static void sjf_explain(const void *self, const struct view *view, job_id job,
-                        struct reasons *reasons)
-{
-    const struct sjf *sjf = self;
-    sizes_explain_left(&sjf->waiting, view, job, reasons);
-}
-
 const struct policy policy_sjf = {
     .name = "sjf",
     .brief = "shortest job first, without preemption",
@@ -76,6 +63,6 @@ const struct policy policy_sjf = {
     .init = sjf_init,
     .observe = sjf_observe,
     .decide = sjf_decide,
-    .explain = sjf_explain,
-    .fini = sjf_fini,
+    .explain = sizes_explain_left,
+    .fini = sizes_release,
 };

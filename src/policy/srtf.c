@@ -131,12 +131,6 @@ static int srtf_decide(void *self, const struct view *view, struct plan *plan,
     return 0;
 }
 
-static void srtf_fini(void *self)
-{
-    struct srtf *srtf = self;
-    sizes_release(&srtf->waiting);
-}
-
 static void srtf_explain(const void *self, const struct view *view, job_id job,
                          struct reasons *reasons)
 {
@@ -160,5 +154,5 @@ const struct policy policy_srtf = {
     .observe = srtf_observe,
     .decide = srtf_decide,
     .explain = srtf_explain,
-    .fini = srtf_fini,
+    .fini = sizes_release,
 };

@@ -28,8 +28,8 @@
 #define TRIES_MAX 16 /* preemptions tested in one decision */
 
 struct xion_policy {
-    struct cost_test cost_test; /* always on */
     struct sizes waiting;
+    struct cost_test cost_test; /* always on */
     struct preempt preempt;
     const struct view *view; /* during a decision and its events */
     int64_t load_max_ns;     /* of all jobs so far */
@@ -133,12 +133,6 @@ static int xion_decide(void *self, const struct view *view, struct plan *plan,
     return 0;
 }
 
-static void xion_fini(void *self)
-{
-    struct xion_policy *xion = self;
-    sizes_release(&xion->waiting);
-}
-
 static void xion_explain(const void *self, const struct view *view, job_id job,
                          struct reasons *reasons)
 {
@@ -178,5 +172,5 @@ const struct policy policy_xion = {
     .observe = xion_observe,
     .decide = xion_decide,
     .explain = xion_explain,
-    .fini = xion_fini,
+    .fini = sizes_release,
 };

@@ -154,26 +154,25 @@ void curve_check(const struct curve *curve)
 
 /* --- the fit ------------------------------------------------------------------------ */
 
-/* Fit arrays; 'inv' and 'exp' hold their earlier fits if 'warm'. */
-static struct curve_fit fit_arrays(const double *step, const double *value,
-                                   uint32_t count, double origin,
-                                   const struct curve_hint *hint, bool warm,
-                                   struct family_fit *inv, struct family_fit *exp)
+/* Fit the newest points; from the earlier fits if 'warm'. */
+static struct curve_fit fit_newest(struct curve *curve, bool warm)
 {
     double weights[FIT_POINTS];
+    uint32_t count = curve->kept;
     uint32_t used = count < FIT_POINTS ? count : FIT_POINTS;
     family_weights(weights, used, KEEP);
-    struct family_points points = { .step = step + count - used,
-                                    .value = value + count - used,
+    struct family_points points = { .step = curve->step + count - used,
+                                    .value = curve->value + count - used,
                                     .weight = weights,
                                     .count = used,
-                                    .origin = origin,
-                                    .sign = hint->sign };
-    struct curve_fit fit = { .last = step[count - 1],
-                             .span = step[count - 1] - points.step[0] };
-    if (hint->family == FAMILY_INV)
+                                    .origin = curve->origin,
+                                    .sign = curve->hint.sign };
+    struct family_fit *inv = &curve->inv, *exp = &curve->exp;
+    struct curve_fit fit = { .last = curve->step[count - 1],
+                             .span = curve->step[count - 1] - points.step[0] };
+    if (curve->hint.family == FAMILY_INV)
         fit.best = *inv = family_fit_inv(&points, warm ? inv : NULL);
-    else if (hint->family == FAMILY_EXP)
+    else if (curve->hint.family == FAMILY_EXP)
         fit.best = *exp = family_fit_exp(&points, warm ? exp : NULL);
     else
         fit.best = family_fit_best(&points, inv, exp, warm);
@@ -191,37 +190,13 @@ struct curve_fit curve_fit(struct curve *curve)
 {
     if (curve->kept == 0)
         return (struct curve_fit){ .best.family = FAMILY_FLAT };
-    struct curve_fit fit =
-        fit_arrays(curve->step, curve->value, curve->kept, curve->origin, &curve->hint,
-                   curve->fitted, &curve->inv, &curve->exp);
+    struct curve_fit fit = fit_newest(curve, curve->fitted);
     if (curve->fitted && fit.rms > WORSE * curve->rms)
-        fit = fit_arrays(curve->step, curve->value, curve->kept, curve->origin,
-                         &curve->hint, false, &curve->inv, &curve->exp);
+        fit = fit_newest(curve, false);
     curve->fitted = true;
     curve->rms = fit.rms;
     fit.predictable = !curve->lost && curve->count >= POINTS_MIN &&
                       explains_points(&fit, curve->low, curve->high);
-    return fit;
-}
-
-struct curve_fit curve_fit_points(const double *step, const double *value,
-                                  uint32_t count, const struct curve_hint *hint)
-{
-    static const struct curve_hint none = { 0 };
-    if (count == 0)
-        return (struct curve_fit){ .best.family = FAMILY_FLAT };
-    struct family_fit inv;
-    struct family_fit exp;
-    double gap = count > 1 ? step[1] - step[0] : 1;
-    struct curve_fit fit = fit_arrays(step, value, count, step[0] - gap,
-                                      hint ? hint : &none, false, &inv, &exp);
-    double low = value[0];
-    double high = value[0];
-    for (uint32_t i = 1; i < count; i++) {
-        low = value[i] < low ? value[i] : low;
-        high = value[i] > high ? value[i] : high;
-    }
-    fit.predictable = count >= POINTS_MIN && explains_points(&fit, low, high);
     return fit;
 }
 

@@ -79,10 +79,6 @@ bool curve_add(struct curve *curve, double step, double value);
 /* Fit the newest points, each weighing a little less than the next. */
 struct curve_fit curve_fit(struct curve *curve);
 
-/* The same for points in arrays, without a curve and cold; any number of them. */
-struct curve_fit curve_fit_points(const double *step, const double *value,
-                                  uint32_t count, const struct curve_hint *hint);
-
 struct curve_value curve_at(const struct curve_fit *fit, double step);
 
 /*

@@ -1,10 +1,7 @@
-/* family.c - the better of two families of learning curves, and their values. */
+/* family.c - the weights of points, and the values of fitted families. */
 #include "predict/family.h"
 
 #include <math.h>
-#include <stddef.h>
-
-#include "predict/sample.h"
 
 /* Four at a time, so that one product does not wait for the other. */
 void family_weights(double *weights, uint32_t count, double keep)
@@ -19,17 +16,6 @@ void family_weights(double *weights, uint32_t count, double keep)
         }
     for (uint32_t lane = 0; i > 0; lane++)
         weights[--i] = w[lane];
-}
-
-struct family_fit family_fit_best(const struct family_points *points,
-                                  struct family_fit *inv, struct family_fit *exp,
-                                  bool warm)
-{
-    struct family_points signed_points = *points;
-    signed_points.sign = sample_sign(points);
-    *exp = family_fit_exp(&signed_points, warm ? exp : NULL);
-    *inv = sample_fit_inv(&signed_points, warm ? inv : NULL, exp->sse);
-    return exp->sse < inv->sse ? *exp : *inv;
 }
 
 double family_at(const struct family_fit *fit, double step)

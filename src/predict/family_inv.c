@@ -1,5 +1,5 @@
 /*
- * family_inv.c - 1/(a k^2 + b k + c) + d fitted to points.
+ * family_inv.c - 1/(a k^2 + b k + c) + d fitted to points, alone or beside the other family.
  *
  * For a given d the reciprocal of y - d is a polynomial in k, so a, b and c follow from
  * linear least squares in which a point weighs (y - d)^4 (that is what an error in y does
@@ -8,14 +8,16 @@
  */
 #include <assert.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "predict/sample.h"
 
-#define C_MIN 1e-4    /* 1/c is the value at k = 0, in ranges                    */
-#define FIRST_MIN 0.2 /* a search starts with no more than 5 at the first point  */
-#define NOT_MUCH 1.5  /* times the best error: a start that is worth a try       */
-#define STRAIGHT -1.0 /* a limit below that, in ranges: nearly a straight line      */
+#define THIN_POINTS 24 /* of a sample on which starting points are tried */
+#define C_MIN 1e-4     /* 1/c is the value at k = 0, in ranges                    */
+#define FIRST_MIN 0.2  /* a search starts with no more than 5 at the first point  */
+#define NOT_MUCH 1.5   /* times the best error: a start that is worth a try       */
+#define STRAIGHT -1.0  /* a limit below that, in ranges: nearly a straight line      */
 #define CATCH_UP \
     10 /* times the last gain: further behind the other family it gives up */
 #define HOPELESS 10.0 /* times the other family's error: no minimum is so deep */
@@ -304,6 +306,50 @@ static void inv_given_limit(const struct sample *s, double d, struct inv_model *
     inv_lower(s, m);
 }
 
+/* Means of neighbours, so that at most THIN_POINTS are left. */
+static void thin_sample(struct sample *thin, const struct sample *s)
+{
+    /* Groups of at least two, to reduce noise. */
+    uint32_t most = 2 * THIN_POINTS;
+    uint32_t group = 2 * ((s->count + most - 1) / most);
+    uint32_t out = 0;
+    for (uint32_t i = 0; i < s->count; i += group, out++) {
+        double w = 0;
+        double x = 0;
+        double y = 0;
+        for (uint32_t j = i; j < i + group && j < s->count; j++) {
+            w += s->w[j / 4][j % 4];
+            x += s->w[j / 4][j % 4] * s->x[j / 4][j % 4];
+            y += s->w[j / 4][j % 4] * s->y[j / 4][j % 4];
+        }
+        double inverse = w > 0 ? 1 / w : 0;
+        thin->w[out / 4][out % 4] = w;
+        thin->x[out / 4][out % 4] = x * inverse;
+        thin->y[out / 4][out % 4] = y * inverse;
+    }
+    thin->count = out;
+    thin->quads = (out + 3) / 4;
+    for (; out < 4 * thin->quads; out++) {
+        thin->w[out / 4][out % 4] = 0;
+        thin->x[out / 4][out % 4] = 1;
+        thin->y[out / 4][out % 4] = 0;
+    }
+}
+
+WIDE static double weighted_sum(const struct sample *s)
+{
+    quad sum = QUAD(0);
+    for (uint32_t i = 0; i < s->quads; i++)
+        sum += s->w[i] * s->y[i];
+    return sum_of(&sum);
+}
+
+/* The weighted mean of y. */
+static double find_mean(const struct sample *s)
+{
+    return weighted_sum(s) / s->weight;
+}
+
 /*
  * A few limits, from above the lowest value, which noise has lowered, to far below it.
  * The best polynomial may have no square; the best of those that have one comes second.
@@ -314,7 +360,7 @@ static void inv_start(const struct sample *s, struct inv_model *best,
     static const double limits[] = { 0.25,  0.12, 0.06, 0.02, -0.003, -0.01,
                                      -0.03, -0.1, -0.3, -1,   -2.9 };
     struct sample thin;
-    sample_thin(&thin, s);
+    thin_sample(&thin, s);
     double least = HUGE_VAL;
     double square_least = HUGE_VAL;
     for (uint32_t i = 0; i < sizeof limits / sizeof *limits; i++) {
@@ -361,7 +407,7 @@ static double inv_search_cold(const struct sample *s, struct inv_model *m, doubl
     if (m->p[0] == 0 && other.p[0] > 0)
         sse = inv_search_also(s, m, sse, &other, rival);
     if (m->p[3] < STRAIGHT) {
-        inv_given_limit(s, sample_mean(s), &other);
+        inv_given_limit(s, find_mean(s), &other);
         sse = inv_search_also(s, m, sse, &other, rival);
     }
     return sse;
@@ -381,8 +427,12 @@ static void inv_from(const struct sample *s, const struct family_fit *warm,
     inv_lower(s, m);
 }
 
-struct family_fit sample_fit_inv(const struct family_points *points,
-                                 const struct family_fit *warm, double rival)
+/*
+ * In competition with another family of error 'rival': where it is far behind that and
+ * gains little, it stops early.  A later fit may continue from there.
+ */
+static struct family_fit fit_inv_against(const struct family_points *points,
+                                         const struct family_fit *warm, double rival)
 {
     assert(points->count <= FAMILY_POINTS_MAX);
     double sign = sample_sign(points);
@@ -416,5 +466,16 @@ struct family_fit sample_fit_inv(const struct family_points *points,
 struct family_fit family_fit_inv(const struct family_points *points,
                                  const struct family_fit *warm)
 {
-    return sample_fit_inv(points, warm, 0);
+    return fit_inv_against(points, warm, 0);
+}
+
+struct family_fit family_fit_best(const struct family_points *points,
+                                  struct family_fit *inv, struct family_fit *exp,
+                                  bool warm)
+{
+    struct family_points signed_points = *points;
+    signed_points.sign = sample_sign(points);
+    *exp = family_fit_exp(&signed_points, warm ? exp : NULL);
+    *inv = fit_inv_against(&signed_points, warm ? inv : NULL, exp->sse);
+    return exp->sse < inv->sse ? *exp : *inv;
 }

@@ -34,3 +34,6 @@ struct forecast forecast_make(const double *step, const double *value, uint32_t 
 
 /* The median distance of the newest steps; 1 if there are fewer than two. */
 double forecast_gap(const double *step, uint32_t count);
+
+/* A factor for the width of a bar that should hold the truth four times in five. */
+double forecast_width(uint32_t count, double ahead);

@@ -119,8 +119,3 @@ bool rate_model_add(struct rate_model *model, double gpus, double seconds)
     fit_sizes(model);
     return true;
 }
-
-double rate_model_s(const struct rate_model *model, double gpus)
-{
-    return model->size_count ? model->work_s / gpus + model->fixed_s : 0;
-}

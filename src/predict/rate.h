@@ -61,13 +61,8 @@ void rate_model_init(struct rate_model *model);
 
 /*
  * An iteration took 'seconds' on that many GPUs.  One that took many times as long as
- * usual, as while a checkpoint is written, counts as a few times.  Returns false, and
- * changes nothing, unless both are finite and above 0.
+ * usual, as while a checkpoint is written, counts as a few times.  With one size seen, all
+ * is taken to be divided.  Returns false, and changes nothing, unless both are finite and
+ * above 0.
  */
 bool rate_model_add(struct rate_model *model, double gpus, double seconds);
-
-/*
- * Seconds an iteration takes on that many GPUs; 0 while nothing is known.  With one size
- * seen, all is taken to be divided.
- */
-double rate_model_s(const struct rate_model *model, double gpus);

@@ -118,48 +118,6 @@ bool sample_make(struct sample *s, const struct family_points *points, double or
     return s->weight > 0;
 }
 
-void sample_thin(struct sample *thin, const struct sample *s)
-{
-    /* Groups of at least two, to reduce noise. */
-    uint32_t most = 2 * SAMPLE_THIN_POINTS;
-    uint32_t group = 2 * ((s->count + most - 1) / most);
-    uint32_t out = 0;
-    for (uint32_t i = 0; i < s->count; i += group, out++) {
-        double w = 0;
-        double x = 0;
-        double y = 0;
-        for (uint32_t j = i; j < i + group && j < s->count; j++) {
-            w += s->w[j / 4][j % 4];
-            x += s->w[j / 4][j % 4] * s->x[j / 4][j % 4];
-            y += s->w[j / 4][j % 4] * s->y[j / 4][j % 4];
-        }
-        double inverse = w > 0 ? 1 / w : 0;
-        thin->w[out / 4][out % 4] = w;
-        thin->x[out / 4][out % 4] = x * inverse;
-        thin->y[out / 4][out % 4] = y * inverse;
-    }
-    thin->count = out;
-    thin->quads = (out + 3) / 4;
-    for (; out < 4 * thin->quads; out++) {
-        thin->w[out / 4][out % 4] = 0;
-        thin->x[out / 4][out % 4] = 1;
-        thin->y[out / 4][out % 4] = 0;
-    }
-}
-
-WIDE static double weighted_sum(const struct sample *s)
-{
-    quad sum = QUAD(0);
-    for (uint32_t i = 0; i < s->quads; i++)
-        sum += s->w[i] * s->y[i];
-    return sum_of(&sum);
-}
-
-double sample_mean(const struct sample *s)
-{
-    return weighted_sum(s) / s->weight;
-}
-
 struct family_fit sample_flat(const struct family_points *points, double sign)
 {
     double weight = 0;

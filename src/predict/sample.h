@@ -15,7 +15,6 @@
 #include "predict/family.h"
 
 #define SAMPLE_QUADS_MAX (FAMILY_POINTS_MAX / 4)
-#define SAMPLE_THIN_POINTS 24 /* of a sample on which starting points are tried */
 
 #define SAMPLE_LIMIT_MIN \
     (-3.0)                   /* no limit is lower, in ranges below the lowest value */
@@ -55,18 +54,5 @@ double sample_sign(const struct family_points *points);
 bool sample_make(struct sample *s, const struct family_points *points, double origin,
                  double sign);
 
-/* Means of neighbours, so that at most SAMPLE_THIN_POINTS are left. */
-void sample_thin(struct sample *thin, const struct sample *s);
-
-/* The weighted mean of y. */
-double sample_mean(const struct sample *s);
-
 /* The weighted mean, for points that no family explains. */
 struct family_fit sample_flat(const struct family_points *points, double sign);
-
-/*
- * family_fit_inv() in competition with another family of error 'rival': where it is far
- * behind that and gains little, it stops early.  A later fit may continue from there.
- */
-struct family_fit sample_fit_inv(const struct family_points *points,
-                                 const struct family_fit *warm, double rival);

@@ -31,8 +31,9 @@ static void scan_folder(struct folder_scan *scan, const char *path, int depth)
         return;
     for (struct dirent *entry; (entry = readdir(dir));) {
         struct stat stat;
+        if (scan->file_count++ >= FILES_MAX)
+            break;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-            scan->file_count++ >= FILES_MAX ||
             fstatat(dirfd(dir), entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
         if (S_ISREG(stat.st_mode)) {

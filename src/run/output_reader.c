@@ -6,12 +6,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/error.h"
+
 int output_reader_init(struct output_reader *reader, const char *pattern,
                        struct error *err)
 {
     reader->fd = -1;
     reader->count = 0;
-    return pattern_init(&reader->pattern, pattern, err);
+    struct error why = { "" };
+    int r = pattern_init(&reader->pattern, pattern, &why);
+    return r < 0 ? error_set(err, r, "pattern: %.300s", why.text) : 0;
 }
 
 void output_reader_open(struct output_reader *reader, const char *path, int64_t offset)

@@ -1,44 +1,58 @@
 /*
- * start.c - from a launch order to processes.
+ * start.c - an attempt from its order to processes.
  *
- * As root, the supervisor takes on the owner's identity in two steps: for files at
- * once, and for good when the processes have started, because only root may put them
- * into their cgroup.
+ * Where we are root, nothing that a user could have put somewhere is touched with root's
+ * rights: the attempt's folder is root's, what is in the user's own folders is opened with
+ * the user's rights, and each process of the job gives up all others before it executes
+ * the job's command.
  */
 #include "run/start.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <inttypes.h>
-#include <linux/sched.h>
+#include <limits.h>
+#include <linux/keyctl.h>
+#include <linux/openat2.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "client/protocol.h"
 #include "base/memory.h"
+#include "client/protocol.h"
+#include "host/attempt.h"
+#include "host/run_protocol.h"
+#include "run/session.h"
 
 #define INTERPRETER_MAX 256
+#define CGROUP_TRIES 5
+#define STANDARD_UMASK 022
+#define PIDS_MAX 32768 /* processes and threads of a job of one among several users */
 
 /* What all ranks have in common. */
 struct start_context {
+    struct attempts *attempts;
     const struct launch_order *order;
+    const struct start_identity *identity;
+    char name[ATTEMPT_NAME_MAX];
+    char dir[ATTEMPT_PATH_MAX]; /* of the attempt   */
+    char ckpt_dir[PATH_MAX];
+    int folder, job_folder;
     const char *const *argv;
     int in, out, err;
-    int cgroup; /* its folder; -1: none */
     int report; /* pipe on which a child reports a failure */
     pid_t parent;
 };
@@ -51,67 +65,244 @@ struct start_failure {
 
 /* --- identity -------------------------------------------------------------------- */
 
-int start_become(const struct launch_order *order, struct error *err)
+/* Use the user's rights to files until back_to_root(). */
+static void act_as_user(const struct start_context *context)
 {
-    if (!order->become)
-        return 0;
-    gid_t groups[LAUNCH_GROUPS_MAX];
-    for (uint32_t i = 0; i < order->group_count; i++)
-        groups[i] = order->groups[i];
-    gid_t gid = order->launch.gid;
-    if (setgroups(order->group_count, groups) < 0 || setresgid(gid, gid, gid) < 0 ||
-        setresuid((uid_t)-1, order->launch.uid, 0) < 0)
-        return error_set(err, -errno, "cannot run as user %u: %s", order->launch.uid,
-                         strerror(errno));
+    const struct start_identity *identity = context->identity;
+    if (identity->become && (setegid(identity->gid) < 0 || seteuid(identity->uid) < 0))
+        abort(); /* never go on as root */
+}
+
+static void back_to_root(const struct start_context *context)
+{
+    if (context->identity->become && (seteuid(0) < 0 || setegid(0) < 0))
+        abort();
+}
+
+static bool become_for_good(const struct start_identity *identity)
+{
+    return !identity->become ||
+           (setresgid(identity->gid, identity->gid, identity->gid) == 0 &&
+            setresuid(identity->uid, identity->uid, identity->uid) == 0);
+}
+
+/* --- the folder ---------------------------------------------------------------------- */
+
+/* What the service may read, where it is not its own. */
+static bool share_with_service(const struct start_context *context, int fd)
+{
+    const struct attempts *attempts = context->attempts;
+    return !attempts->system ||
+           (fchown(fd, (uid_t)-1, attempts->service_gid) == 0 && fchmod(fd, 0640) == 0);
+}
+
+/* Claim the attempt: it is started at most once. */
+static int claim_attempt(struct start_context *context, struct error *err)
+{
+    int fd = openat(context->folder, "claim", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+                    0600);
+    struct stat stat;
+    if (fd < 0)
+        return error_set(err, -errno, "claim: %s", strerror(errno));
+    int r = 0;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &stat) < 0 || stat.st_size > 0)
+        r = error_set(err, -EALREADY, "this attempt was begun before");
+    else if (!share_with_service(context, fd) ||
+             dprintf(fd, "%d %" PRIu64 "\n", getpid(),
+                     attempt_process_start(getpid())) < 0)
+        r = error_set(err, -errno, "claim: %s", strerror(errno));
+    if (r == 0)
+        return fd;
+    close(fd);
+    return r;
+}
+
+/* The end of the job must have a place, whatever happens to the disk meanwhile. */
+static int reserve_status(const struct start_context *context, struct error *err)
+{
+    char blank[RUN_LINE_MAX];
+    memset(blank, ' ', sizeof blank);
+    int fd = openat(context->folder, "status",
+                    O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0 && share_with_service(context, fd) &&
+        pwrite(fd, blank, sizeof blank, 0) == (ssize_t)sizeof blank)
+        return fd;
+    int code = errno;
+    if (fd >= 0)
+        close(fd);
+    return error_set(err, code ? -code : -EIO, "status: %s", strerror(code));
+}
+
+static int open_folders(struct start_context *context, struct error *err)
+{
+    const struct attempts *attempts = context->attempts;
+    int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+    mode_t mode = attempts->system ? 0711 : 0700;
+    if (mkdirat(attempts->jobs, context->name, mode) < 0 && errno != EEXIST)
+        return error_set(err, -errno, "%s: %s", context->dir, strerror(errno));
+    struct stat found;
+    context->folder = openat(attempts->jobs, context->name, flags);
+    if (context->folder < 0 || fstat(context->folder, &found) < 0 ||
+        found.st_uid != geteuid() || fchmod(context->folder, mode) < 0)
+        return error_set(err, -errno, "%s: %s", context->dir, strerror(errno));
     return 0;
 }
 
-static bool become_for_good(const struct launch_order *order)
+static int open_job_folder(struct start_context *context, struct error *err)
 {
-    uid_t uid = order->launch.uid;
-    return !order->become || setresuid(uid, uid, uid) == 0;
+    const struct start_identity *identity = context->identity;
+    int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+    if (mkdirat(context->folder, "job", 0700) < 0 && errno != EEXIST)
+        return error_set(err, -errno, "%s/job: %s", context->dir, strerror(errno));
+    context->job_folder = openat(context->folder, "job", flags);
+    if (context->job_folder < 0 ||
+        (identity->become &&
+         fchown(context->job_folder, identity->uid, identity->gid) < 0))
+        return error_set(err, -errno, "%s/job: %s", context->dir, strerror(errno));
+    return 0;
+}
+
+/* --- sockets -------------------------------------------------------------------------- */
+
+/* In the current folder, so that the length of its path does not matter. */
+static int listen_at(const char *name, struct error *err)
+{
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+    memcpy(at.sun_path, name, strlen(name) + 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0 &&
+        listen(fd, 64) == 0)
+        return fd;
+    int code = errno;
+    if (fd >= 0)
+        close(fd);
+    return error_set(err, -code, "%s: %s", name, strerror(code));
+}
+
+static int open_run_socket(const struct start_context *context, struct started *started,
+                           struct error *err)
+{
+    const struct attempts *attempts = context->attempts;
+    if (fchdir(context->folder) < 0)
+        return error_set(err, -errno, "%s: %s", context->dir, strerror(errno));
+    started->run_listener = listen_at("run.sock", err);
+    if (started->run_listener < 0)
+        return started->run_listener;
+    if (attempts->system && (fchownat(context->folder, "run.sock", (uid_t)-1,
+                                      attempts->service_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+                             fchmodat(context->folder, "run.sock", 0660, 0) < 0))
+        return error_set(err, -errno, "run.sock: %s", strerror(errno));
+    if (fchdir(context->job_folder) < 0)
+        return error_set(err, -errno, "%s/job: %s", context->dir, strerror(errno));
+    return 0;
+}
+
+/* In the current folder, the job's own: the user may have put something there already. */
+static int open_job_socket(const struct start_context *context, struct started *started,
+                           struct error *err)
+{
+    act_as_user(context);
+    started->job_listener = listen_at("sock", err);
+    back_to_root(context);
+    return started->job_listener < 0 ? started->job_listener : 0;
 }
 
 /* --- files ------------------------------------------------------------------------- */
 
-/* The output of earlier attempts is kept, that of an earlier job is truncated. */
-static int open_output(const struct launch_order *order, const char *path,
-                       struct error *err)
+/* Our own place for output: a folder that no user can write. */
+static int open_own_output(const struct start_context *context, int flags)
 {
-    bool ours = order->own_out && path == order->launch.out;
-    int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY;
-    flags |= order->attempt == 0 ? O_TRUNC : 0;
-    flags |= ours ? O_NOFOLLOW
-                  : O_NONBLOCK; /* opening a pipe does not wait for its reader */
-    if (ours && order->become && seteuid(0) < 0)
-        return error_set(err, -errno, "%s: %s", path, strerror(errno));
-    int fd = open(path, flags, ours ? 0600 : 0666);
-    int code = errno;
-    if (ours && order->become) {
-        if (fd >= 0 && fchown(fd, order->launch.uid, order->launch.gid) < 0)
-            code = errno;
-        if (seteuid(order->launch.uid) < 0)
-            abort(); /* never continue as root */
+    const struct attempts *attempts = context->attempts;
+    char name[ATTEMPT_NAME_MAX + 8];
+    snprintf(name, sizeof name, "%" PRIu64 ".out", context->order->launch.id);
+    int fd = openat(attempts->log, name, flags | O_NOFOLLOW, 0600);
+    if (fd >= 0 && attempts->system &&
+        (fchown(fd, context->identity->uid, attempts->service_gid) < 0 ||
+         fchmod(fd, 0640) < 0)) {
+        int code = errno;
+        close(fd);
+        errno = code;
+        return -1;
     }
-    if (fd < 0)
-        return error_set(err, -code, "cannot write %s: %s", path, strerror(code));
-    if (!ours)
-        fcntl(fd, F_SETFL, O_APPEND);
     return fd;
 }
 
-static int open_outputs(struct start_context *context, struct error *err)
+static mode_t umask_of(const struct start_context *context)
+{
+    uint32_t given = context->order->launch.umask;
+    return given ? given & 0777 : STANDARD_UMASK;
+}
+
+/*
+ * Opening a pipe does not wait for its reader.  Links of /proc lead to what this process
+ * has open, which is not the user's.
+ */
+static int open_user_output(const struct start_context *context, const char *path,
+                            int flags)
+{
+    struct open_how how = { .flags = (uint64_t)(flags | O_NONBLOCK),
+                            .mode = 0666,
+                            .resolve = RESOLVE_NO_MAGICLINKS };
+    act_as_user(context);
+    mode_t before = umask(umask_of(context));
+    int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+    int code = errno;
+    umask(before);
+    back_to_root(context);
+    if (fd >= 0)
+        fcntl(fd, F_SETFL, O_APPEND);
+    errno = code;
+    return fd;
+}
+
+/* The output of earlier attempts is kept, that of an earlier job is truncated. */
+static int open_output(const struct start_context *context, const char *path,
+                       struct error *err)
+{
+    int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY;
+    flags |= context->order->attempt == 0 ? O_TRUNC : 0;
+    int fd =
+        path ? open_user_output(context, path, flags) : open_own_output(context, flags);
+    if (fd < 0)
+        return error_set(err, -errno, "cannot write %s: %s", path ? path : "the output",
+                         strerror(errno));
+    return fd;
+}
+
+static int open_outputs(struct start_context *context, struct started *started,
+                        struct error *err)
 {
     const struct launch *launch = &context->order->launch;
+    struct stat out;
     context->in = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (context->in < 0)
         return error_set(err, -errno, "/dev/null: %s", strerror(errno));
-    context->out = open_output(context->order, launch->out, err);
+    context->out = open_output(context, launch->out, err);
     if (context->out < 0)
         return context->out;
-    context->err =
-        launch->err ? open_output(context->order, launch->err, err) : context->out;
+    if (fstat(context->out, &out) == 0 && S_ISREG(out.st_mode))
+        started->output_bytes = out.st_size;
+    context->err = launch->err ? open_output(context, launch->err, err) : context->out;
     return context->err < 0 ? context->err : 0;
+}
+
+/* The user's own folder, or the one that was made for the job. */
+static int find_ckpt(struct start_context *context, struct error *err)
+{
+    const struct launch *launch = &context->order->launch;
+    struct attempts *attempts = context->attempts;
+    if (launch->ckpt_dir) {
+        snprintf(context->ckpt_dir, sizeof context->ckpt_dir, "%s", launch->ckpt_dir);
+        act_as_user(context);
+        mkdir(launch->ckpt_dir,
+              0700); /* exists already, or the job reports the failure */
+        back_to_root(context);
+        return 0;
+    }
+    snprintf(context->ckpt_dir, sizeof context->ckpt_dir, "%s/ckpt/%" PRIu64,
+             attempts->state_path, launch->id);
+    return attempt_make_ckpt(attempts, launch->id, context->identity->uid,
+                             context->identity->gid, err);
 }
 
 /* The rest of the first line after "#!", split once, as the kernel does it. */
@@ -140,47 +331,44 @@ static void read_interpreter(const char *script, char *text, const char *words[2
     words[1] = *rest ? rest : NULL;
 }
 
-static int write_script(const char *text, struct error *err)
+/* In the current folder, the job's own. */
+static int write_script(const struct start_context *context, const char *text,
+                        struct error *err)
 {
-    int fd = open("script", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0700);
-    if (fd < 0)
-        return error_set(err, -errno, "cannot write the script: %s", strerror(errno));
-    size_t length = strlen(text), done = 0;
-    while (done < length) {
-        ssize_t count = write(fd, text + done, length - done);
-        if (count < 0) {
-            int code = errno;
-            close(fd);
-            return error_set(err, -code, "cannot write the script: %s", strerror(code));
-        }
-        done += (size_t)count;
-    }
-    close(fd);
-    return 0;
+    act_as_user(context);
+    int fd = open("script", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0700);
+    size_t length = strlen(text);
+    bool whole = fd >= 0 && write(fd, text, length) == (ssize_t)length;
+    int code = errno;
+    back_to_root(context);
+    if (fd >= 0)
+        close(fd);
+    if (whole)
+        return 0;
+    return error_set(err, code ? -code : -EIO, "cannot write the script: %s",
+                     strerror(code ? code : EIO));
 }
 
 /*
  * The command line.  We call a script's interpreter, not the kernel: folders like /run
  * are often mounted noexec.
  */
-static int make_argv(struct start_context *context, const char *dir, struct error *err)
+static int make_argv(struct start_context *context, struct error *err)
 {
     const struct launch *launch = &context->order->launch;
-    if (!launch->script) {
-        context->argv = launch->argv;
+    if (!launch->script)
         return 0;
-    }
-    int r = write_script(launch->script, err);
+    int r = write_script(context, launch->script, err);
     if (r < 0)
         return r;
     size_t count = 0;
     while (launch->argv[count])
         count++;
-    size_t path_bytes = strlen(dir) + sizeof "/script";
+    size_t path_bytes = strlen(context->dir) + sizeof "/job/script";
     const char **argv = memory_checked(
         calloc(1, (count + 4) * sizeof *argv + INTERPRETER_MAX + path_bytes));
     char *text = (char *)(argv + count + 4), *path = text + INTERPRETER_MAX;
-    snprintf(path, path_bytes, "%s/script", dir);
+    snprintf(path, path_bytes, "%s/job/script", context->dir);
     const char *words[2];
     read_interpreter(launch->script, text, words);
     size_t used = 0;
@@ -356,7 +544,8 @@ static void add_marks(struct environment *ours, const struct launch_order *order
 }
 
 static void add_ours(struct environment *ours, const struct launch_order *order,
-                     const char *dir, const struct rank_place *place)
+                     const char *dir, const char *ckpt_dir,
+                     const struct rank_place *place)
 {
     const struct launch *launch = &order->launch;
     add_variable(ours, "BERTH_JOB_ID=%" PRIu64, launch->id);
@@ -365,8 +554,8 @@ static void add_ours(struct environment *ours, const struct launch_order *order,
     add_variable(ours, "BERTH_ATTEMPT=%" PRIu32, order->attempt);
     add_variable(ours, "BERTH_RESUME=%d", order->attempt > 0);
     add_variable(ours, "BERTH_CLASS=%s", launch->te ? "te" : "be");
-    add_variable(ours, "BERTH_CKPT_DIR=%s", launch->ckpt_dir);
-    add_variable(ours, "%s=%s/job.sock", PROTOCOL_ENV_SOCKET, dir);
+    add_variable(ours, "BERTH_CKPT_DIR=%s", ckpt_dir);
+    add_variable(ours, "%s=%s/job/sock", PROTOCOL_ENV_SOCKET, dir);
     if (launch->array_id) {
         add_variable(ours, "BERTH_ARRAY_JOB_ID=%" PRIu64, launch->array_id);
         add_variable(ours, "BERTH_ARRAY_TASK_ID=%" PRIu32, launch->array_index);
@@ -376,7 +565,7 @@ static void add_ours(struct environment *ours, const struct launch_order *order,
     add_marks(ours, order);
     if (launch->slurm_names)
         add_slurm_names(ours, order, place);
-    add_variable(ours, "%s=%s/preempt", PROTOCOL_ENV_FILE,
+    add_variable(ours, "%s=%s/job/preempt", PROTOCOL_ENV_FILE,
                  dir); /* also identifies the job's processes */
 }
 
@@ -385,9 +574,10 @@ static void add_ours(struct environment *ours, const struct launch_order *order,
  * first, ours last and instead of theirs: a job that was submitted from within another
  * must not connect to the other's supervisor.
  */
-static char **make_environment(const struct launch_order *order, const char *dir,
+static char **make_environment(const struct start_context *context,
                                const struct rank_place *place)
 {
+    const struct launch_order *order = context->order;
     size_t theirs = 0;
     while (order->launch.env[theirs])
         theirs++;
@@ -400,8 +590,47 @@ static char **make_environment(const struct launch_order *order, const char *dir
     for (size_t i = 0; i < theirs; i++)
         if (!is_ours(order->launch.env[i]))
             ours.texts[ours.count++] = (char *)order->launch.env[i];
-    add_ours(&ours, order, dir, place);
+    add_ours(&ours, order, context->dir, context->ckpt_dir, place);
     return ours.texts;
+}
+
+/* --- cgroups --------------------------------------------------------------------------- */
+
+/* At most a half of what the machine has, so that others can start processes. */
+static uint32_t max_pids(void)
+{
+    unsigned long have = 0;
+    FILE *file = fopen("/proc/sys/kernel/pid_max", "re");
+    if (file && fscanf(file, "%lu", &have) != 1)
+        have = 0;
+    if (file)
+        fclose(file);
+    return have > 1 && have / 2 < PIDS_MAX ? (uint32_t)(have / 2) : PIDS_MAX;
+}
+
+static void make_cgroup(const struct start_context *context)
+{
+    const struct launch_order *order = context->order;
+    struct cgroup_limits limits = { .memory_bytes = (uint64_t)order->mem_mib << 20,
+                                    .cpu_milli = order->cpu_milli,
+                                    .pids = context->attempts->system ? max_pids() : 0,
+                                    .denied = order->denied,
+                                    .denied_count = order->denied_count };
+    cgroup_make(&context->attempts->cgroups, context->name, &limits);
+}
+
+/* Again, if somebody has removed the empty cgroup meanwhile. */
+static pid_t fork_into_cgroup(const struct start_context *context)
+{
+    const struct cgroup_tree *tree = &context->attempts->cgroups;
+    pid_t pid = cgroup_fork(tree, context->name);
+    for (int tries = 0; tries < CGROUP_TRIES && pid < 0; tries++) {
+        if (errno != ENOENT && errno != ENODEV)
+            break;
+        make_cgroup(context);
+        pid = cgroup_fork(tree, context->name);
+    }
+    return pid;
 }
 
 /* --- processes ------------------------------------------------------------------------ */
@@ -422,53 +651,17 @@ static void unblock_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/*
- * In the child: execute the job's command.  If the supervisor dies, the child is
- * killed.
- */
-static _Noreturn void become_job(const struct start_context *context, char **env)
+/* A job does not inherit the protection of a service. */
+static void reset_oom_score(void)
 {
-    const struct launch *launch = &context->order->launch;
-    if (!become_for_good(context->order))
-        report_and_exit(context, (struct start_failure){ .what = FAILED_IDENTITY });
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != context->parent)
-        _exit(127);
-    setsid();
-    dup2(context->in, STDIN_FILENO);
-    dup2(context->out, STDOUT_FILENO);
-    dup2(context->err, STDERR_FILENO);
-    unblock_signals();
-    if (chdir(launch->cwd) < 0)
-        report_and_exit(context, (struct start_failure){ .what = FAILED_FOLDER });
-    execvpe(context->argv[0], (char *const *)context->argv, env);
-    report_and_exit(context, (struct start_failure){ .what = FAILED_COMMAND });
-}
-
-/*
- * Moving a process into a cgroup later waits for the whole machine; creating it there
- * does not.
- */
-static pid_t fork_into_cgroup(int cgroup)
-{
-    if (cgroup < 0)
-        return fork();
-    struct clone_args args = { .flags = CLONE_INTO_CGROUP,
-                               .exit_signal = SIGCHLD,
-                               .cgroup = (uint64_t)cgroup };
-    pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
-    if (pid >= 0)
-        return pid;
-    pid = fork();
-    if (pid == 0) {
-        int fd = openat(cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC);
-        if (fd >= 0 && write(fd, "0", 1) == 1)
-            close(fd);
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!write(fd, "0", 1);
+        close(fd);
     }
-    return pid;
 }
 
-/* Search the program in the job's PATH, not in ours. */
+/* Search the program in the job's PATH; not before we are the user: PAM runs programs. */
 static void set_path(char *const *env)
 {
     for (; *env; env++)
@@ -476,12 +669,47 @@ static void set_path(char *const *env)
             setenv("PATH", *env + 5, 1);
 }
 
-static int start_rank(const struct start_context *context, const char *dir,
+/* Keys of root's, and of other users' jobs, are in the session's keyring. */
+static void leave_keyring(void)
+{
+    syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
+}
+
+/*
+ * In the child: execute the job's command.  If the supervisor dies, the child is
+ * killed.
+ */
+static _Noreturn void become_job(const struct start_context *context, char **env)
+{
+    const struct launch *launch = &context->order->launch;
+    setsid();
+    if (context->identity->become) {
+        reset_oom_score();
+        if (!session_open(context->identity->user) ||
+            !become_for_good(context->identity))
+            report_and_exit(context, (struct start_failure){ .what = FAILED_IDENTITY });
+        leave_keyring();
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != context->parent)
+        _exit(127);
+    dup2(context->in, STDIN_FILENO);
+    dup2(context->out, STDOUT_FILENO);
+    dup2(context->err, STDERR_FILENO);
+    umask(umask_of(context));
+    unblock_signals();
+    if (chdir(launch->cwd) < 0)
+        report_and_exit(context, (struct start_failure){ .what = FAILED_FOLDER });
+    set_path(env);
+    execvpe(context->argv[0], (char *const *)context->argv, env);
+    report_and_exit(context, (struct start_failure){ .what = FAILED_COMMAND });
+}
+
+static int start_rank(const struct start_context *context,
                       const struct rank_place *place, pid_t *ret_pid, struct error *err)
 {
-    char **env = make_environment(context->order, dir, place);
-    set_path(env);
-    pid_t pid = fork_into_cgroup(context->cgroup);
+    char **env = make_environment(context, place);
+    pid_t pid = fork_into_cgroup(context);
     if (pid == 0)
         become_job(context, env);
     free(env);
@@ -498,8 +726,7 @@ static int set_start_error(const struct start_context *context,
     const char *why = strerror(failure->error);
     switch (failure->what) {
     case FAILED_IDENTITY:
-        return error_set(err, -failure->error, "cannot run as user %u: %s", launch->uid,
-                         why);
+        return error_set(err, -EPERM, "cannot run as user %u: %s", launch->uid, why);
     case FAILED_FOLDER:
         return error_set(err, -failure->error, "cannot enter %s: %s", launch->cwd, why);
     case FAILED_COMMAND:
@@ -520,16 +747,19 @@ static int wait_for_ranks(const struct start_context *context, int reports,
     return count == sizeof failure ? set_start_error(context, &failure, err) : 0;
 }
 
-static void kill_ranks(const pid_t *pids, uint32_t count)
+/* And what they have started meanwhile. */
+static void kill_ranks(const struct start_context *context, const pid_t *pids,
+                       uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         kill(pids[i], SIGKILL);
+    cgroup_kill(&context->attempts->cgroups, context->name);
     while (waitpid(-1, NULL, 0) > 0)
         continue;
 }
 
-static int start_all_ranks(struct start_context *context, const char *dir, pid_t *pids,
-                           uint32_t *ret_count, struct error *err)
+static int start_all_ranks(struct start_context *context, struct started *started,
+                           struct error *err)
 {
     const struct launch *launch = &context->order->launch;
     uint32_t want = launch->tasks_per_node ? launch->tasks_per_node : 1;
@@ -543,56 +773,96 @@ static int start_all_ranks(struct start_context *context, const char *dir, pid_t
     context->report = pipe_fds[1];
     context->parent = getpid();
 
-    if (context->order->become && seteuid(0) < 0)
-        abort();
     int r = 0;
-    for (; r == 0 && place.rank < want; place.rank++)
-        r = start_rank(context, dir, &place, &pids[place.rank], err);
-    uint32_t started = r == 0 ? want : place.rank - 1;
-    if (!become_for_good(context->order))
-        abort();
+    uint32_t count = 0;
+    for (; r == 0 && place.rank < want; place.rank++) {
+        r = start_rank(context, &place, &started->pids[place.rank], err);
+        count += r == 0;
+    }
     close(pipe_fds[1]);
     if (r == 0)
         r = wait_for_ranks(context, pipe_fds[0], err);
     close(pipe_fds[0]);
     if (r < 0)
-        kill_ranks(pids, started);
+        kill_ranks(context, started->pids, count);
     else
-        *ret_count = want;
+        started->pid_count = want;
+    return r;
+}
+
+/* --- all of it ------------------------------------------------------------------------- */
+
+/* In the job's output.  It may be a pipe that is full, or that has no reader any more. */
+static void tell_owner(int out, const char *text)
+{
+    signal(SIGPIPE, SIG_IGN);
+    fcntl(out, F_SETFL, O_APPEND | O_NONBLOCK);
+    dprintf(out, "berth-run: %s\n", text);
+}
+
+/* What only the job is told when it fails. */
+static int start_job(struct start_context *context, struct started *started,
+                     struct error *err)
+{
+    int r = open_job_socket(context, started, err);
+    if (r == 0)
+        r = find_ckpt(context, err);
+    if (r == 0)
+        r = open_outputs(context, started, err);
+    if (r == 0)
+        r = make_argv(context, err);
+    if (r == 0)
+        r = start_all_ranks(context, started, err);
+    if (r < 0 && context->err >= 0)
+        tell_owner(context->err, err->text);
     return r;
 }
 
 static void close_context(struct start_context *context)
 {
-    int fds[] = { context->in, context->out, context->err, context->cgroup };
+    const int fds[] = { context->in, context->out,
+                        context->err == context->out ? -1 : context->err,
+                        context->folder, context->job_folder };
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
-        if (fds[i] >= 0 && !(i == 2 && context->err == context->out))
+        if (fds[i] >= 0)
             close(fds[i]);
     if (context->argv != context->order->launch.argv)
         free((void *)context->argv);
 }
 
-int start_ranks(const struct launch_order *order, const char *dir, pid_t *pids,
-                uint32_t *ret_count, struct error *err)
+int start_attempt(struct attempts *attempts, const struct launch_order *order,
+                  const struct start_identity *identity, struct started *started,
+                  struct error *err)
 {
-    struct start_context context = { .order = order,
+    struct start_context context = { .attempts = attempts,
+                                     .order = order,
+                                     .identity = identity,
+                                     .folder = -1,
+                                     .job_folder = -1,
                                      .argv = order->launch.argv,
                                      .in = -1,
                                      .out = -1,
-                                     .err = -1,
-                                     .cgroup = -1 };
-    if (order->cgroup)
-        context.cgroup = open(order->cgroup, O_DIRECTORY | O_CLOEXEC);
-    int r = open_outputs(&context, err);
+                                     .err = -1 };
+    attempt_name(context.name, order->launch.id, order->attempt);
+    attempt_path(attempts, context.name, context.dir);
+    umask(022); /* for the job's files, whatever berthd's is */
+    int r = open_folders(&context, err);
     if (r == 0)
-        r = make_argv(&context, dir, err);
+        r = started->claim = claim_attempt(&context, err);
+    if (r >= 0)
+        r = started->status = reserve_status(&context, err);
+    if (r >= 0)
+        r = open_job_folder(&context, err);
     if (r == 0)
-        r = start_all_ranks(&context, dir, pids, ret_count, err);
-    if (r < 0 && context.err >= 0)
-        dprintf(context.err, "berth-run: %s\n",
-                err->text); /* where the owner reads it */
+        r = open_run_socket(&context, started, err);
+    if (r == 0)
+        make_cgroup(&context);
+    struct error why = { "" };
+    if (r == 0 && start_job(&context, started, &why) < 0)
+        snprintf(started->why, sizeof started->why, "%.*s", START_WHY_MAX - 1,
+                 why.text);
+    if (r == 0)
+        started->kill = cgroup_open_kill(&attempts->cgroups, context.name);
     close_context(&context);
-    if (!become_for_good(order))
-        abort();
     return r;
 }

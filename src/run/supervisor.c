@@ -8,12 +8,18 @@
  * No process of a job survives its end.  The supervisor is the subreaper of all
  * orphans, so any process left behind, however it was put into the background, becomes
  * its child sooner or later: children are killed until there are none.
+ *
+ * Among several users it has the user's effective identity, so that it may signal the job
+ * and read its files, and nothing more; but its real and saved identities are the
+ * service's, so that the job may neither signal nor trace it.
  */
 #include "run/supervisor.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,24 +29,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/memory.h"
-#include "host/cgroup.h"
-#include "host/launch_file.h"
+#include "client/protocol.h"
+#include "host/launch_order.h"
 #include "host/run_protocol.h"
 #include "predict/rate.h"
 #include "run/checkpoint_watch.h"
 #include "run/output_reader.h"
 #include "run/start.h"
-#include "run/run_sockets.h"
 
 #define MS INT64_C(1000000)
 #define SECOND (1000 * MS)
@@ -54,12 +58,204 @@
 #define LIMIT_GRACE (30 * SECOND) /* longest grace period after a time limit */
 #define OWN_GRACE (30 * SECOND)   /* longest grace period when the machine shuts down */
 
+/* --- sockets --------------------------------------------------------------------------- */
+
+/*
+ * job/sock for the job, run.sock for berthd: lines in both directions.  A peer that sends
+ * nonsense or does not read is disconnected; sending never waits.
+ */
+#define RUN_SOCKETS_BERTHDS_MAX 4 /* berthds, old and new */
+#define RUN_SOCKETS_FDS_MAX (2 + RUN_SOCKETS_BERTHDS_MAX + PROTOCOL_CONNECTIONS_MAX)
+
+struct socket_peer {
+    int fd; /* -1: not connected */
+    struct run_lines lines;
+};
+
+struct run_sockets {
+    int job_listener, run_listener;
+    struct socket_peer links[RUN_SOCKETS_BERTHDS_MAX];
+    struct socket_peer
+        *ranks;          /* PROTOCOL_CONNECTIONS_MAX of them, allocated for the first */
+    uint32_t rank_count; /* elements used so far */
+
+    /* Handle a line; false disconnects the peer. */
+    bool (*job_line)(void *context, char *line);
+    bool (*run_line)(void *context, char *line);
+    /* A new peer has connected: send it the current state. */
+    void (*job_greet)(void *context, struct socket_peer *peer);
+    void (*run_greet)(void *context, struct socket_peer *peer);
+    void *context;
+};
+
+static void init_sockets(struct run_sockets *sockets, int link)
+{
+    for (uint32_t i = 0; i < RUN_SOCKETS_BERTHDS_MAX; i++)
+        sockets->links[i].fd = -1;
+    sockets->links[0].fd = link;
+}
+
+static void close_peer(struct socket_peer *peer)
+{
+    if (peer->fd >= 0)
+        close(peer->fd);
+    peer->fd = -1;
+    peer->lines.count = 0;
+}
+
+static void close_job_sockets(struct run_sockets *sockets)
+{
+    for (uint32_t i = 0; i < sockets->rank_count; i++)
+        close_peer(&sockets->ranks[i]);
+    sockets->rank_count = 0;
+    free(sockets->ranks);
+    sockets->ranks = NULL;
+    if (sockets->job_listener >= 0)
+        close(sockets->job_listener);
+    sockets->job_listener = -1;
+}
+
+static uint32_t fill_socket_fds(const struct run_sockets *sockets, struct pollfd *fds)
+{
+    uint32_t count = 0;
+    fds[count++] = (struct pollfd){ sockets->job_listener, POLLIN, 0 };
+    fds[count++] = (struct pollfd){ sockets->run_listener, POLLIN, 0 };
+    for (uint32_t i = 0; i < RUN_SOCKETS_BERTHDS_MAX; i++)
+        fds[count++] = (struct pollfd){ sockets->links[i].fd, POLLIN, 0 };
+    for (uint32_t i = 0; i < sockets->rank_count; i++)
+        fds[count++] = (struct pollfd){ sockets->ranks[i].fd, POLLIN, 0 };
+    return count;
+}
+
+static int accept_connection(int listener)
+{
+    return accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
+static struct socket_peer *free_link(struct run_sockets *sockets)
+{
+    for (uint32_t i = 0; i < RUN_SOCKETS_BERTHDS_MAX; i++)
+        if (sockets->links[i].fd < 0)
+            return &sockets->links[i];
+    close_peer(
+        &sockets->links[0]); /* the newest berthd replaces the oldest connection */
+    return &sockets->links[0];
+}
+
+static struct socket_peer *free_rank(struct run_sockets *sockets)
+{
+    if (!sockets->ranks)
+        sockets->ranks = calloc(PROTOCOL_CONNECTIONS_MAX, sizeof *sockets->ranks);
+    if (!sockets->ranks)
+        return NULL;
+    for (uint32_t i = 0; i < sockets->rank_count; i++)
+        if (sockets->ranks[i].fd < 0)
+            return &sockets->ranks[i];
+    return sockets->rank_count < PROTOCOL_CONNECTIONS_MAX
+               ? &sockets->ranks[sockets->rank_count++]
+               : NULL;
+}
+
+/* Only berthd's own user and root, not all of the group that may reach the socket. */
+static bool is_berthd(int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           (peer.uid == getuid() || peer.uid == 0);
+}
+
+static void accept_link(struct run_sockets *sockets)
+{
+    int fd = accept_connection(sockets->run_listener);
+    if (fd >= 0 && !is_berthd(fd)) {
+        close(fd);
+        return;
+    }
+    if (fd < 0)
+        return;
+    struct socket_peer *peer = free_link(sockets);
+    *peer = (struct socket_peer){ .fd = fd };
+    sockets->run_greet(sockets->context, peer);
+}
+
+static void accept_rank(struct run_sockets *sockets)
+{
+    int fd = accept_connection(sockets->job_listener);
+    if (fd < 0)
+        return;
+    struct socket_peer *peer = free_rank(sockets);
+    if (!peer) {
+        close(fd);
+        return;
+    }
+    *peer = (struct socket_peer){ .fd = fd };
+    sockets->job_greet(sockets->context, peer);
+}
+
+/* One read: the rest is read in the next turn of the loop. */
+static void read_peer(struct socket_peer *peer, size_t line_max,
+                      bool (*line)(void *context, char *text), void *context)
+{
+    char bytes[4096];
+    ssize_t count = recv(peer->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (count <= 0 ||
+        !run_lines_add(&peer->lines, bytes, (size_t)count, line_max, line, context))
+        close_peer(peer);
+}
+
+static void handle_ready_sockets(struct run_sockets *sockets, const struct pollfd *fds,
+                                 uint32_t count)
+{
+    for (uint32_t i = 2 + RUN_SOCKETS_BERTHDS_MAX; i < count; i++)
+        if (fds[i].revents && sockets->ranks)
+            read_peer(&sockets->ranks[i - 2 - RUN_SOCKETS_BERTHDS_MAX],
+                      PROTOCOL_LINE_MAX, sockets->job_line, sockets->context);
+    for (uint32_t i = 0; i < RUN_SOCKETS_BERTHDS_MAX; i++)
+        if (fds[2 + i].revents)
+            read_peer(&sockets->links[i], RUN_LINE_MAX, sockets->run_line,
+                      sockets->context);
+    if (fds[0].revents && sockets->job_listener >= 0)
+        accept_rank(sockets);
+    if (fds[1].revents)
+        accept_link(sockets);
+}
+
+static void send_to_peer(struct socket_peer *peer, const char *text, size_t length)
+{
+    if (peer->fd >= 0 &&
+        send(peer->fd, text, length, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)length)
+        close_peer(peer);
+}
+
+static void send_to_berthd(struct run_sockets *sockets, const char *text, size_t length)
+{
+    for (uint32_t i = 0; i < RUN_SOCKETS_BERTHDS_MAX; i++)
+        send_to_peer(&sockets->links[i], text, length);
+}
+
+static void send_to_ranks(struct run_sockets *sockets, const char *text, size_t length)
+{
+    for (uint32_t i = 0; i < sockets->rank_count; i++)
+        send_to_peer(&sockets->ranks[i], text, length);
+}
+
+static bool have_berthd(const struct run_sockets *sockets)
+{
+    for (uint32_t i = 0; i < RUN_SOCKETS_BERTHDS_MAX; i++)
+        if (sockets->links[i].fd >= 0)
+            return true;
+    return false;
+}
+
 /* Why the job has to end. */
 enum cause { CAUSE_NONE, CAUSE_PREEMPTED, CAUSE_LIMIT, CAUSE_CANCEL };
 
 struct supervisor {
-    const char *dir;
-    struct launch_order order;
+    const struct launch_order *order;
+    const struct started *started;
     struct run_sockets sockets;
     int signals; /* signalfd */
 
@@ -75,7 +271,10 @@ struct supervisor {
     bool own_steps;    /* progress is counted in steps, not in seconds */
     bool reported, report_pending;
     int64_t report_sent_ns;
+    bool news_pending; /* its total or its checkpoint, for berthd */
+    int64_t news_sent_ns;
 
+    char output_path[PATH_MAX], ckpt_dir[PATH_MAX];
     struct checkpoint_watch checkpoints;
     bool checkpoints_watched;
     struct output_reader output;
@@ -86,7 +285,8 @@ struct supervisor {
     bool saved_since; /* it has saved a checkpoint since the warning */
     bool killing;     /* the remaining processes are being killed */
 
-    bool over, collected, durable;
+    bool over, collected;
+    bool written, durable;        /* the end, in 'status' */
     int64_t over_ns, unlinked_ns; /* since when no berthd has been connected */
     struct run_end end;
 };
@@ -99,8 +299,8 @@ static double steps_now(const struct supervisor *run)
     if (run->own_steps)
         return run->step;
     if (run->started_ns == 0)
-        return run->order.steps_kept;
-    return run->order.steps_kept + (double)(clock_now_ns() - run->started_ns) * 1e-9;
+        return run->order->steps_kept;
+    return run->order->steps_kept + (double)(clock_now_ns() - run->started_ns) * 1e-9;
 }
 
 static void send_line(struct supervisor *run, const char *fmt, ...)
@@ -113,7 +313,7 @@ static void send_line(struct supervisor *run, const char *fmt, ...)
     int length = vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
     assert(length > 0 && length < (int)sizeof line);
-    run_sockets_send_to_berthd(&run->sockets, line, (size_t)length);
+    send_to_berthd(&run->sockets, line, (size_t)length);
 }
 
 static size_t format_report(const struct supervisor *run, char *line, size_t size)
@@ -134,7 +334,7 @@ static size_t format_started(const struct supervisor *run, char *line, size_t si
 {
     double ago_s = (double)(clock_now_ns() - run->started_ns) * 1e-9;
     return (size_t)snprintf(line, size, "started %d %.9f %.17g\n", (int)run->pids[0],
-                            ago_s, run->order.steps_kept);
+                            ago_s, run->order->steps_kept);
 }
 
 /* Send the newest report, at most one a second. */
@@ -145,8 +345,7 @@ static void send_report(struct supervisor *run)
         (run->report_sent_ns && at_ns < run->report_sent_ns + REPORT_EVERY))
         return;
     char line[RUN_LINE_MAX];
-    run_sockets_send_to_berthd(&run->sockets, line,
-                               format_report(run, line, sizeof line));
+    send_to_berthd(&run->sockets, line, format_report(run, line, sizeof line));
     run->report_pending = false;
     run->report_sent_ns = at_ns;
 }
@@ -164,18 +363,33 @@ static void note_progress(struct supervisor *run, double step, double loss)
     send_report(run);
 }
 
+/* Send what the job said of its total and its checkpoint, at most once a second. */
+static void send_news(struct supervisor *run)
+{
+    int64_t at_ns = clock_now_ns();
+    if (!run->news_pending ||
+        (run->news_sent_ns && at_ns < run->news_sent_ns + REPORT_EVERY))
+        return;
+    if (run->total > 0)
+        send_line(run, "total %.17g\n", run->total);
+    send_line(run, "saved %.17g\n", run->saved);
+    run->news_pending = false;
+    run->news_sent_ns = at_ns;
+}
+
 /* The job has saved a checkpoint up to 'step'. */
 static void note_checkpoint(struct supervisor *run, double step)
 {
     run->saved = run->own_steps ? step : steps_now(run);
     run->saved_since = run->saved_since || run->cause != CAUSE_NONE;
-    send_line(run, "saved %.17g\n", run->saved);
+    run->news_pending = true;
+    send_news(run);
 }
 
 static void check_files(struct supervisor *run)
 {
     double step, loss;
-    if (run->order.launch.pattern && output_reader_read(&run->output, &step, &loss))
+    if (run->order->launch.pattern && output_reader_read(&run->output, &step, &loss))
         note_progress(run, step, loss);
     if (run->checkpoints_watched && checkpoint_watch_poll(&run->checkpoints))
         note_checkpoint(run, steps_now(run));
@@ -186,8 +400,7 @@ static void watch_checkpoints(struct supervisor *run)
 {
     if (run->checkpoints_watched)
         return;
-    checkpoint_watch_open(&run->checkpoints, run->order.launch.ckpt_dir,
-                          run->started_wall_ns);
+    checkpoint_watch_open(&run->checkpoints, run->ckpt_dir, run->started_wall_ns);
     run->checkpoints_watched = true;
 }
 
@@ -205,15 +418,17 @@ static void warn_job(struct supervisor *run, int64_t grace_ns)
     char text[64];
     double grace_s = (double)grace_ns * 1e-9;
     int length = snprintf(text, sizeof text, "%.9g\n", grace_s);
-    int fd = open("preempt.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    unlink("preempt.new"); /* whatever the job has put there */
+    int fd =
+        open("preempt.new", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd >= 0) {
         if (write(fd, text, (size_t)length) == length)
             rename("preempt.new", "preempt");
         close(fd);
     }
     length = snprintf(text, sizeof text, PROTOCOL_STOP " %.9g\n", grace_s);
-    run_sockets_send_to_ranks(&run->sockets, text, (size_t)length);
-    int number = run->order.launch.signal;
+    send_to_ranks(&run->sockets, text, (size_t)length);
+    int number = run->order->launch.signal;
     signal_all(run, number ? number : SIGTERM);
     signal_all(run, SIGCONT); /* a halted process could not react */
 }
@@ -252,8 +467,8 @@ static void kill_children(struct supervisor *run)
 {
     run->killing = true;
     run->kill_ns = clock_now_ns() + KILL_AGAIN;
-    if (run->order.cgroup)
-        cgroup_kill(run->order.cgroup);
+    if (run->started->kill >= 0)
+        (void)!pwrite(run->started->kill, "1", 1, 0);
     signal_all(run, SIGKILL);
     char name[64];
     snprintf(name, sizeof name, "/proc/self/task/%d/children", getpid());
@@ -327,17 +542,12 @@ static void determine_end(struct supervisor *run, struct run_end *end)
 }
 
 /*
- * Written atomically.  Not synced here: a machine that goes down loses the runtime
- * folder or berthd's log decides, and mostly the end is collected at once.
+ * Into the place that was taken before the start, so that a full disk cannot lose it; in
+ * one piece, so that being killed meanwhile cannot tear it.
  */
-static bool write_status(const char *text, size_t length)
+static void write_status(struct supervisor *run, const char *text, size_t length)
 {
-    int fd = open("status.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return false;
-    bool done = write(fd, text, length) == (ssize_t)length;
-    close(fd);
-    return done && rename("status.new", "status") == 0;
+    run->written = pwrite(run->started->status, text, length, 0) == (ssize_t)length;
 }
 
 static void record_end(struct supervisor *run, const struct run_end *end)
@@ -347,14 +557,15 @@ static void record_end(struct supervisor *run, const struct run_end *end)
     run->over = true;
     run->over_ns = run->unlinked_ns = clock_now_ns();
     size_t length = run_end_write(end, line, sizeof line);
-    run->durable =
-        !write_status(line, length); /* on failure the end is kept in memory only */
+    write_status(run, line, length);
+    run->news_sent_ns = 0;
+    send_news(run);
     if (run->report_pending) {
         run->report_sent_ns = 0;
         send_report(run);
     }
-    run_sockets_send_to_berthd(&run->sockets, line, length);
-    run_sockets_close_job(&run->sockets);
+    send_to_berthd(&run->sockets, line, length);
+    close_job_sockets(&run->sockets);
 }
 
 /* Reap all ended children; true: none is left. */
@@ -413,11 +624,12 @@ static bool handle_job_line(void *context, char *line)
     } else if (strcmp(word, PROTOCOL_TOTAL) == 0) {
         if (!run_number(first, &number) || number <= 0)
             return false;
-        if (!run->own_steps && run->order.steps_kept > run->step)
-            run->step = run->order.steps_kept;
+        if (!run->own_steps && run->order->steps_kept > run->step)
+            run->step = run->order->steps_kept;
         run->own_steps = true;
         run->total = number;
-        send_line(run, "total %.17g\n", number);
+        run->news_pending = true;
+        send_news(run);
     } else if (strcmp(word, PROTOCOL_SAVED) == 0) {
         if (!run_number(first, &number))
             return false;
@@ -440,7 +652,7 @@ static void greet_job(void *context, struct socket_peer *peer)
     int64_t left_ns = run->kill_ns - clock_now_ns();
     int length = snprintf(text, sizeof text, PROTOCOL_STOP " %.9g\n",
                           left_ns > 0 ? (double)left_ns * 1e-9 : 0);
-    run_sockets_send(peer, text, (size_t)length);
+    send_to_peer(peer, text, (size_t)length);
 }
 
 static bool handle_berthd_line(void *context, char *line)
@@ -469,18 +681,18 @@ static void greet_berthd(void *context, struct socket_peer *peer)
 {
     struct supervisor *run = context;
     char line[RUN_LINE_MAX];
-    run_sockets_send(peer, line, format_started(run, line, sizeof line));
+    send_to_peer(peer, line, format_started(run, line, sizeof line));
     int length;
     if (run->total > 0) {
         length = snprintf(line, sizeof line, "total %.17g\n", run->total);
-        run_sockets_send(peer, line, (size_t)length);
+        send_to_peer(peer, line, (size_t)length);
     }
     if (run->reported)
-        run_sockets_send(peer, line, format_report(run, line, sizeof line));
+        send_to_peer(peer, line, format_report(run, line, sizeof line));
     length = snprintf(line, sizeof line, "saved %.17g\n", run->saved);
-    run_sockets_send(peer, line, (size_t)length);
+    send_to_peer(peer, line, (size_t)length);
     if (run->over)
-        run_sockets_send(peer, line, run_end_write(&run->end, line, sizeof line));
+        send_to_peer(peer, line, run_end_write(&run->end, line, sizeof line));
 }
 
 /* --- the loop ----------------------------------------------------------------------- */
@@ -493,7 +705,8 @@ static void handle_signals(struct supervisor *run)
             handle_children(run);
         else if (!run->over) /* the machine shuts down, or a user signals the job */
             stop_for(run, CAUSE_PREEMPTED,
-                     run->order.grace_ns < OWN_GRACE ? run->order.grace_ns : OWN_GRACE);
+                     run->order->grace_ns < OWN_GRACE ? run->order->grace_ns
+                                                      : OWN_GRACE);
     }
 }
 
@@ -505,31 +718,26 @@ static int64_t earlier_ns(int64_t a_ns, int64_t b_ns)
 static int64_t next_deadline_ns(const struct supervisor *run)
 {
     if (run->over) {
-        int64_t at_ns = run_sockets_have_berthd(&run->sockets)
-                            ? NEVER
-                            : run->unlinked_ns + UNCOLLECTED;
+        int64_t at_ns =
+            have_berthd(&run->sockets) ? NEVER : run->unlinked_ns + UNCOLLECTED;
         return run->durable ? at_ns : earlier_ns(at_ns, run->over_ns + DURABLE);
     }
     int64_t at_ns = run->cause != CAUSE_NONE || run->killing ? run->kill_ns : NEVER;
     at_ns = earlier_ns(at_ns, earlier_ns(run->limit_ns, run->warn_ns));
     if (run->report_pending)
         at_ns = earlier_ns(at_ns, run->report_sent_ns + REPORT_EVERY);
+    if (run->news_pending)
+        at_ns = earlier_ns(at_ns, run->news_sent_ns + REPORT_EVERY);
     return earlier_ns(at_ns, run->check_ns);
 }
 
 static void make_durable(struct supervisor *run)
 {
-    int fd = open("status", O_RDONLY | O_CLOEXEC);
-    if (fd >= 0) {
-        fsync(fd);
-        close(fd);
-    }
-    fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        fsync(fd);
-        close(fd);
-    }
-    run->durable = true;
+    char line[RUN_LINE_MAX];
+    if (!run->written)
+        write_status(run, line, run_end_write(&run->end, line, sizeof line));
+    run->durable = run->written && fsync(run->started->status) == 0;
+    run->over_ns = clock_now_ns(); /* if not: tried again after a while */
 }
 
 /* A watched folder wakes the loop itself; output is read every second. */
@@ -537,7 +745,7 @@ static void check_files_when_due(struct supervisor *run, int64_t at_ns)
 {
     watch_checkpoints(run);
     check_files(run);
-    bool again = run->order.launch.pattern || run->checkpoints.fd < 0;
+    bool again = run->order->launch.pattern || run->checkpoints.fd < 0;
     run->check_ns = again ? at_ns + SECOND : NEVER;
 }
 
@@ -547,22 +755,23 @@ static void handle_deadlines(struct supervisor *run)
     if (run->over) {
         if (!run->durable && at_ns >= run->over_ns + DURABLE)
             make_durable(run);
-        if (run_sockets_have_berthd(&run->sockets))
+        if (have_berthd(&run->sockets))
             run->unlinked_ns = at_ns;
         return;
     }
     if (at_ns >= run->check_ns)
         check_files_when_due(run, at_ns);
     send_report(run);
+    send_news(run);
     if (at_ns >= run->warn_ns) {
         run->warn_ns = NEVER;
-        int number = run->order.launch.signal;
+        int number = run->order->launch.signal;
         signal_all(run, number ? number : SIGTERM);
     }
     if (at_ns >= run->limit_ns) {
         run->limit_ns = NEVER;
         if (run->cause == CAUSE_NONE)
-            stop_for(run, CAUSE_LIMIT, earlier_ns(run->order.grace_ns, LIMIT_GRACE));
+            stop_for(run, CAUSE_LIMIT, earlier_ns(run->order->grace_ns, LIMIT_GRACE));
     }
     if ((run->cause != CAUSE_NONE || run->killing) && at_ns >= run->kill_ns)
         kill_children(run);
@@ -571,7 +780,7 @@ static void handle_deadlines(struct supervisor *run)
 static void wait_for_events(struct supervisor *run)
 {
     struct pollfd fds[RUN_SOCKETS_FDS_MAX + 2];
-    uint32_t count = run_sockets_fill_fds(&run->sockets, fds);
+    uint32_t count = fill_socket_fds(&run->sockets, fds);
     bool watches = run->checkpoints_watched && !run->over;
     fds[count] = (struct pollfd){ run->signals, POLLIN, 0 };
     fds[count + 1] = (struct pollfd){ watches ? run->checkpoints.fd : -1, POLLIN, 0 };
@@ -581,7 +790,7 @@ static void wait_for_events(struct supervisor *run)
                          ? 0
                          : (int)(earlier_ns(left_ns, 3600 * SECOND) / MS + 1);
     if (poll(fds, count + 2, timeout_ms) > 0) {
-        run_sockets_handle_ready(&run->sockets, fds, count);
+        handle_ready_sockets(&run->sockets, fds, count);
         if (fds[count].revents)
             handle_signals(run);
         if (fds[count + 1].revents && !run->over)
@@ -592,48 +801,11 @@ static void wait_for_events(struct supervisor *run)
 
 static bool is_done(const struct supervisor *run)
 {
-    return run->collected || (run->over && !run_sockets_have_berthd(&run->sockets) &&
+    return run->collected || (run->durable && !have_berthd(&run->sockets) &&
                               clock_now_ns() >= run->unlinked_ns + UNCOLLECTED);
 }
 
 /* --- startup ---------------------------------------------------------------------- */
-
-/*
- * Claim the attempt: it is started at most once, and a held lock means that its
- * supervisor is alive.  The descriptor stays open until exit.
- */
-static int claim_attempt(struct error *err)
-{
-    int fd = open("claim", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return error_set(err, -errno, "claim: %s", strerror(errno));
-    struct stat stat;
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &stat) < 0 || stat.st_size > 0)
-        return error_set(err, -EALREADY, "this attempt was begun before");
-    if (dprintf(fd, "%d\n", getpid()) < 0)
-        return error_set(err, -errno, "claim: %s", strerror(errno));
-    return 0;
-}
-
-static int read_launch(struct launch_order *order, struct error *err)
-{
-    int fd = open("launch", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    struct stat stat;
-    if (fd < 0 || fstat(fd, &stat) < 0)
-        return error_set(err, -errno, "launch: %s", strerror(errno));
-    if (stat.st_size > LAUNCH_FILE_MAX)
-        return error_set(err, -EINVAL, "launch: too long");
-    char *bytes =
-        memory_checked(malloc((size_t)stat.st_size + 1)); /* the order points into it */
-    size_t count = 0;
-    for (ssize_t got;
-         count < (size_t)stat.st_size &&
-         (got = read(fd, bytes + count, (size_t)stat.st_size - count)) > 0;)
-        count += (size_t)got;
-    close(fd);
-    bytes[count] = '\0';
-    return launch_file_read(order, bytes, count, err);
-}
 
 static int block_signals(void)
 {
@@ -647,23 +819,9 @@ static int block_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/*
- * From here on the folder belongs to the job's owner, and files are accessed as that
- * user.
- */
-static int hand_over_folder(const struct launch_order *order, struct error *err)
-{
-    if (!order->become)
-        return 0;
-    if (chown(".", order->launch.uid, order->launch.gid) < 0)
-        return error_set(err, -errno, "cannot hand the folder over: %s",
-                         strerror(errno));
-    return start_become(order, err);
-}
-
 static void start_clocks(struct supervisor *run)
 {
-    const struct launch *launch = &run->order.launch;
+    const struct launch *launch = &run->order->launch;
     run->started_ns = clock_now_ns();
     run->started_wall_ns = clock_read_ns(CLOCK_REALTIME);
     run->check_ns = run->started_ns + SECOND;
@@ -676,85 +834,84 @@ static void start_clocks(struct supervisor *run)
 }
 
 /* The job could not be started: that is its end. */
-static void record_failed_start(struct supervisor *run, const struct error *err)
+static void record_failed_start(struct supervisor *run)
 {
     struct run_end end = { .how = RUN_FAILED,
                            .code = EXIT_NOT_STARTED,
-                           .steps = run->order.steps_kept,
-                           .saved = run->order.steps_kept };
-    snprintf(end.why, sizeof end.why, "%.*s", RUN_WHY_MAX - 1, err->text);
-    char line[RUN_LINE_MAX];
-    run_sockets_send_to_berthd(&run->sockets, line,
-                               format_started(run, line, sizeof line));
+                           .steps = run->order->steps_kept,
+                           .saved = run->order->steps_kept };
+    snprintf(end.why, sizeof end.why, "%s", run->started->why);
     record_end(run, &end);
 }
 
 /* The output of earlier attempts is no progress of this one. */
-static int64_t output_size(const struct launch_order *order)
+static int read_output(struct supervisor *run, struct error *err)
 {
-    struct stat stat_out;
-    bool kept = order->attempt > 0 && stat(order->launch.out, &stat_out) == 0;
-    return kept ? stat_out.st_size : 0;
-}
-
-static int start_job(struct supervisor *run, struct error *err)
-{
-    const struct launch *launch = &run->order.launch;
-    mkdir(launch->ckpt_dir, 0700); /* exists already, or the job reports the failure */
-    int64_t size = output_size(&run->order);
-    int r =
-        launch->pattern ? output_reader_init(&run->output, launch->pattern, err) : 0;
+    const struct launch *launch = &run->order->launch;
+    if (!launch->pattern)
+        return 0;
+    int r = output_reader_init(&run->output, launch->pattern, err);
     if (r == 0)
-        r = start_ranks(&run->order, run->dir, run->pids, &run->pid_count, err);
-    if (r == 0 && launch->pattern)
-        output_reader_open(&run->output, launch->out, size);
+        output_reader_open(&run->output, run->output_path, run->started->output_bytes);
     return r;
 }
 
-static void start_or_fail(struct supervisor *run)
+static void find_paths(struct supervisor *run, const char *state_dir)
 {
-    struct error err = { "" };
-    start_clocks(run);
-    if (start_job(run, &err) < 0) {
-        record_failed_start(run, &err);
-        return;
-    }
-    run->pids_left = run->pid_count;
-    char line[RUN_LINE_MAX];
-    run_sockets_send_to_berthd(&run->sockets, line,
-                               format_started(run, line, sizeof line));
+    const struct launch *launch = &run->order->launch;
+    if (launch->out)
+        snprintf(run->output_path, sizeof run->output_path, "%s", launch->out);
+    else
+        snprintf(run->output_path, sizeof run->output_path, "%s/log/%" PRIu64 ".out",
+                 state_dir, launch->id);
+    if (launch->ckpt_dir)
+        snprintf(run->ckpt_dir, sizeof run->ckpt_dir, "%s", launch->ckpt_dir);
+    else
+        snprintf(run->ckpt_dir, sizeof run->ckpt_dir, "%s/ckpt/%" PRIu64, state_dir,
+                 launch->id);
 }
 
-int supervisor_run(const char *dir, int link, struct error *err)
+static void supervise(struct supervisor *run)
+{
+    struct error err = { "" };
+    char line[RUN_LINE_MAX];
+    start_clocks(run);
+    run->pid_count = run->pids_left = run->started->pid_count;
+    memcpy(run->pids, run->started->pids, sizeof run->pids);
+    send_to_berthd(&run->sockets, line, format_started(run, line, sizeof line));
+    if (run->started->why[0])
+        record_failed_start(run);
+    else if (read_output(run, &err) < 0)
+        run->output.fd = -1; /* checked when it was submitted */
+    handle_children(run);    /* those that ended before their signals were awaited */
+    while (!is_done(run))
+        wait_for_events(run);
+}
+
+int supervisor_run(const struct started *started, const struct launch_order *order,
+                   const char *state_dir, struct error *err)
 {
     static struct supervisor run; /* too large for the stack */
-    run = (struct supervisor){
-        .dir = dir, .loss = NAN, .output.fd = -1, .checkpoints.fd = -1
-    };
+    run = (struct supervisor){ .order = order,
+                               .started = started,
+                               .loss = NAN,
+                               .output.fd = -1,
+                               .checkpoints.fd = -1 };
     rate_init(&run.rate, RATE_MEMORY_S);
-    run.sockets = (struct run_sockets){ .job_line = handle_job_line,
+    run.sockets = (struct run_sockets){ .job_listener = started->job_listener,
+                                        .run_listener = started->run_listener,
+                                        .job_line = handle_job_line,
                                         .run_line = handle_berthd_line,
                                         .job_greet = greet_job,
                                         .run_greet = greet_berthd,
                                         .context = &run };
-    if (chdir(dir) < 0)
-        return error_set(err, -errno, "%s: %s", dir, strerror(errno));
-    umask(022); /* for the job's files, whatever berthd's is */
+    init_sockets(&run.sockets, started->link);
+    find_paths(&run, state_dir);
     run.signals = block_signals();
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    int r = claim_attempt(err);
-    if (r == 0)
-        r = read_launch(&run.order, err);
-    if (r == 0)
-        r = hand_over_folder(&run.order, err);
-    if (r == 0)
-        r = run_sockets_open(&run.sockets, link, err);
-    if (r < 0)
-        return r;
-    run.own_steps = run.order.launch.has_steps;
-    run.step = run.saved = run.order.steps_kept;
-    start_or_fail(&run);
-    while (!is_done(&run))
-        wait_for_events(&run);
+    if (run.signals < 0)
+        return error_set(err, -errno, "signalfd: %s", strerror(errno));
+    run.own_steps = order->launch.has_steps;
+    run.step = run.saved = order->steps_kept;
+    supervise(&run);
     return 0;
 }

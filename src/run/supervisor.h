@@ -5,10 +5,12 @@
 #pragma once
 
 struct error;
+struct launch_order;
+struct started;
 
 /*
- * Carry out the launch order in the folder 'dir'; 'link' is a connection to berthd, or
- * -1.  Returns when the end was collected, or is left in the file 'status'. -EALREADY:
- * this attempt was started before, and nothing was done.
+ * Supervise what was started; the current folder is the job's own.  Returns when the end
+ * was collected, or is left in the file 'status'.
  */
-int supervisor_run(const char *dir, int link, struct error *err);
+int supervisor_run(const struct started *started, const struct launch_order *order,
+                   const char *state_dir, struct error *err);

@@ -573,11 +573,17 @@ static void commands_execute(void *own, const struct bridge_request *request,
 
 /* --- start -------------------------------------------------------------------------- */
 
+static long read_number(const char *said, const char *key)
+{
+    char number[64];
+    scontrol_setting(said, key, number, sizeof(number));
+    return strtol(number, NULL, 10);
+}
+
 static int commands_site(void *own, struct slurm_site *ret_site, struct error *err)
 {
     static const char *const words[] = { "scontrol", "show", "config", NULL };
     struct buf text;
-    char number[64];
     buf_init(&text, 1 << 20);
     int r = run_query(words, &text, err);
     if (r == 0 && text.count > 0) {
@@ -592,14 +598,10 @@ static int commands_site(void *own, struct slurm_site *ret_site, struct error *e
                          sizeof(ret_site->scheduler));
         scontrol_setting(said, "JobSubmitPlugins", ret_site->submit_plugins,
                          sizeof(ret_site->submit_plugins));
-        scontrol_setting(said, "KillWait", number, sizeof(number));
-        ret_site->kill_wait_s = strtol(number, NULL, 10);
-        scontrol_setting(said, "MinJobAge", number, sizeof(number));
-        ret_site->min_job_age_s = strtol(number, NULL, 10);
-        scontrol_setting(said, "JobRequeue", number, sizeof(number));
-        ret_site->requeue = strtol(number, NULL, 10) != 0;
-        scontrol_setting(said, "JobFileAppend", number, sizeof(number));
-        ret_site->file_append = strtol(number, NULL, 10) != 0;
+        ret_site->kill_wait_s = read_number(said, "KillWait");
+        ret_site->min_job_age_s = read_number(said, "MinJobAge");
+        ret_site->requeue = read_number(said, "JobRequeue") != 0;
+        ret_site->file_append = read_number(said, "JobFileAppend") != 0;
     }
     buf_release(&text);
     return r;

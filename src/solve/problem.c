@@ -322,13 +322,18 @@ struct problem_demands problem_demands(const struct problem *problem)
     return (struct problem_demands){ unit, terms.need, terms.ahead };
 }
 
-double problem_demand_rate(const struct problem_demands *demands, uint32_t job,
-                           double level)
+double *problem_demand_rates(const struct problem *problem,
+                             const struct problem_demands *demands, double objective)
 {
-    if (!(demands->unit[job] > 0))
-        return 0;
-    return demands->need ? finish_rate(demands->need[job], demands->ahead[job], level)
-                         : level / demands->unit[job];
+    uint32_t count = problem->programme->job_count;
+    double *rates = arena_array(problem->arena, double, count);
+    double level = problem_level(problem, objective);
+    for (uint32_t j = 0; j < count; j++)
+        if (demands->unit[j] > 0)
+            rates[j] = demands->need
+                           ? finish_rate(demands->need[j], demands->ahead[j], level)
+                           : level / demands->unit[j];
+    return rates;
 }
 
 double problem_level(const struct problem *problem, double objective)

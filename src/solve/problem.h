@@ -134,9 +134,9 @@ struct problem_demands {
 };
 struct problem_demands problem_demands(const struct problem *problem);
 
-/* The steps per second that a job asks for at that level. */
-double problem_demand_rate(const struct problem_demands *demands, uint32_t job,
-                           double level);
+/* The steps per second that each job asks for at the level of the objective. */
+double *problem_demand_rates(const struct problem *problem,
+                             const struct problem_demands *demands, double objective);
 
 /* True where hardly any jobs of a sample have equal rows: then classes do not pay. */
 bool problem_rows_differ(const struct problem *problem,

@@ -48,6 +48,7 @@ static int open_handle(struct db **ret_db, const char *path, int flags,
                        struct error *err)
 {
     struct db *db = memory_checked(calloc(1, sizeof *db));
+    flags |= SQLITE_OPEN_NOMUTEX; /* a connection stays in one thread */
     if (sqlite3_open_v2(path, &db->handle, flags, NULL) != SQLITE_OK) {
         int r = error_set(err, -EIO, "%s: %s", path,
                           db->handle ? sqlite3_errmsg(db->handle) : "out of memory");
@@ -219,7 +220,8 @@ int db_open(struct db **ret_db, const char *path, const char *const *steps, int 
     if (r == 0)
         r = run_sql(db,
                     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                    "PRAGMA cache_size = -4096; PRAGMA wal_autocheckpoint = 2000",
+                    "PRAGMA secure_delete = ON; PRAGMA cache_size = -4096; PRAGMA "
+                    "wal_autocheckpoint = 2000",
                     err);
     if (r == 0)
         r = apply_steps(db, path, steps, count, version, err);

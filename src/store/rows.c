@@ -354,11 +354,9 @@ int rows_read_live(struct db_query *query, const struct cluster *cluster,
     if (r == 0)
         r = read_pending_shares(db_get_text(query, n++), arena, kept);
     if (r < 0)
-        return error_set(err, r, "the store: job %" PRIu64 " has unreadable seats",
-                         job->id);
+        return error_set(err, -EILSEQ, "its seats in the store are unreadable");
     if (job->state == JOB_FREE)
-        return error_set(err, -EBADMSG,
-                         "the store: job %" PRIu64 " is in no known phase", job->id);
+        return error_set(err, -EILSEQ, "its phase in the store is unknown");
     kept->uid = (uint32_t)db_get_int(query, n++);
     kept->user = copy_text(query, n++, arena);
     kept->name = copy_text(query, n++, arena);

@@ -57,7 +57,10 @@ struct stored_job {
     uint32_t array_index;
 };
 
-/* All of them, in order of their ids: 1 for each, 0 at the end. */
+/*
+ * All of them, in order of their ids: 1 for each, 0 at the end.  -EILSEQ: this row cannot be
+ * read, only the job's id is known, and the next row may be asked for.
+ */
 struct db_query *rows_select_live(struct db *db);
 int rows_read_live(struct db_query *query, const struct cluster *cluster,
                    struct arena *arena, struct stored_job *kept, struct error *err);

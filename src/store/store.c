@@ -6,8 +6,11 @@
  */
 #include "store/store.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -16,6 +19,7 @@
 #include "model/event_record.h"
 #include "model/state.h"
 #include "store/db.h"
+#include "store/migrations.h"
 #include "store/rows.h"
 #include "store/schema.h"
 
@@ -26,7 +30,10 @@ struct store {
     struct db *db, *reader;
     const struct state *state;
     struct db_query *add_event, *add_job, *set_job, *end_job, *set_live, *drop_live,
-        *set_entry, *set_hold, *set_fact, *get_fact, *get_request;
+        *set_entry, *set_hold, *set_fact, *get_fact, *get_request, *add_launch,
+        *drop_launch, *forget_env;
+    char *path;
+    struct stat file; /* as it was opened */
     uint64_t seq;
     struct buf text, seats, next, pending_shares, served;
 
@@ -71,7 +78,15 @@ static void prepare_queries(struct store *store)
     store->set_fact =
         db_prepare(db, "INSERT OR REPLACE INTO fact (name, value) VALUES (?, ?)");
     store->get_fact = db_prepare(db, "SELECT value FROM fact WHERE name = ?");
-    store->get_request = db_prepare(db, "SELECT request FROM job WHERE id = ?");
+    store->get_request = db_prepare(
+        db, "SELECT request, env, script FROM job LEFT JOIN launch USING (id) "
+            "WHERE id = ?");
+    store->add_launch =
+        db_prepare(db, "INSERT INTO launch (id, env, script) VALUES (?, ?, ?)");
+    store->drop_launch =
+        db_prepare(db, "DELETE FROM launch WHERE id = ? AND script IS NULL");
+    store->forget_env =
+        db_prepare(db, "UPDATE launch SET env = NULL WHERE id = ? AND env IS NOT NULL");
 }
 
 static uint64_t read_number(struct db *db, const char *sql)
@@ -86,8 +101,10 @@ static int open_connections(struct store *store, const char *path, struct error 
 {
     size_t count;
     /* Version 1, then SQL for the change from each version to the next. */
-    const char *const steps[] = { store_schema(&count) };
-    int r = db_open(&store->db, path, steps, sizeof steps / sizeof *steps, err);
+    const char *steps[MIGRATIONS_VERSION] = { store_schema(&count) };
+    for (int i = 0; i < MIGRATIONS_COUNT; i++)
+        steps[i + 1] = migrations[i];
+    int r = db_open(&store->db, path, steps, MIGRATIONS_VERSION, err);
     return r < 0 ? r : db_open_reader(&store->reader, path, err);
 }
 
@@ -105,6 +122,8 @@ int store_open(struct store **ret_store, const char *path, struct error *err)
         return r;
     }
     prepare_queries(store);
+    store->path = memory_text(path);
+    stat(path, &store->file);
     store->seq = read_number(store->db, "SELECT max(seq) FROM event");
     *ret_store = store;
     return 0;
@@ -114,10 +133,12 @@ void store_close(struct store *store)
 {
     if (!store)
         return;
-    struct db_query *all[] = { store->add_event, store->add_job,    store->set_job,
-                               store->end_job,   store->set_live,   store->drop_live,
-                               store->set_entry, store->set_hold,   store->set_fact,
-                               store->get_fact,  store->get_request };
+    struct db_query *all[] = {
+        store->add_event,   store->add_job,   store->set_job,     store->end_job,
+        store->set_live,    store->drop_live, store->set_entry,   store->set_hold,
+        store->set_fact,    store->get_fact,  store->get_request, store->add_launch,
+        store->drop_launch, store->forget_env
+    };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         db_finish(all[i]);
     db_close(store->reader);
@@ -129,6 +150,7 @@ void store_close(struct store *store)
     buf_release(&store->served);
     free(store->dirty);
     free(store->is_dirty);
+    free(store->path);
     free(store);
 }
 
@@ -149,6 +171,11 @@ void store_observe(struct store *store,
 struct db *store_reader(struct store *store)
 {
     return store->reader;
+}
+
+struct db *store_writer(struct store *store)
+{
+    return store->db;
 }
 
 uint64_t store_last_seq(const struct store *store)
@@ -248,6 +275,15 @@ static void write_live(struct store *store, job_id id)
     run_query(store, store->set_live);
 }
 
+/* Environments hold secrets: they are not kept longer than they are needed. */
+static void forget_launch(struct store *store, uint64_t id)
+{
+    db_int(store->drop_launch, 1, (int64_t)id);
+    run_query(store, store->drop_launch);
+    db_int(store->forget_env, 1, (int64_t)id);
+    run_query(store, store->forget_env);
+}
+
 static const char *end_state(const struct job *job, const struct event *event)
 {
     if (event->kind == EVENT_FINISHED)
@@ -284,6 +320,7 @@ static void write_end(struct store *store, const struct view *view,
     run_query(store, query);
     db_int(store->drop_live, 1, (int64_t)job->id);
     run_query(store, store->drop_live);
+    forget_launch(store, job->id);
 }
 
 static void grow_slots(struct store *store, job_id id)
@@ -353,6 +390,18 @@ void store_event(void *self, const struct view *view, const struct event *event)
     write_end(store, view, event);
 }
 
+int store_check_file(const struct store *store, struct error *err)
+{
+    struct stat there;
+    if (stat(store->path, &there) < 0)
+        return error_set(err, -ENOENT, "the database %.100s cannot be found: %s",
+                         store->path, strerror(errno));
+    if (there.st_ino != store->file.st_ino || there.st_dev != store->file.st_dev)
+        return error_set(err, -ESTALE, "the database %.100s was replaced by another",
+                         store->path);
+    return 0;
+}
+
 int store_commit(void *self, struct error *err)
 {
     struct store *store = self;
@@ -370,7 +419,8 @@ int store_commit(void *self, struct error *err)
             *err = store->failure_text;
         return store->failure;
     }
-    return db_commit(store->db, err);
+    int r = store_check_file(store, err);
+    return r < 0 ? r : db_commit(store->db, err);
 }
 
 void store_rollback(struct store *store)
@@ -384,6 +434,15 @@ void store_rollback(struct store *store)
 }
 
 /* --- changes without an event ---------------------------------------------------------- */
+
+static int add_launch(struct store *store, const struct store_job *job,
+                      struct error *err)
+{
+    db_int(store->add_launch, 1, (int64_t)job->id);
+    db_text(store->add_launch, 2, job->env);
+    db_text(store->add_launch, 3, job->script);
+    return db_run(store->add_launch, err);
+}
 
 int store_add_job(struct store *store, const struct store_job *job, struct error *err)
 {
@@ -410,7 +469,20 @@ int store_add_job(struct store *store, const struct store_job *job, struct error
     positive_or_null(query, 15, job->steps);
     db_int(query, 16, job->held);
     db_text(query, 17, job->request);
-    return db_run(query, err);
+    int r = db_run(query, err);
+    bool launches = !job->rejected && (job->env || job->script);
+    return r < 0 || !launches ? r : add_launch(store, job, err);
+}
+
+static int drop_script(struct store *store, uint64_t id, struct error *err)
+{
+    struct db_query *query =
+        db_prepare(store->db, "DELETE FROM launch WHERE id = ?1 AND NOT EXISTS "
+                              "(SELECT 1 FROM job WHERE id = ?1)");
+    db_int(query, 1, (int64_t)id);
+    int r = db_run(query, err);
+    db_finish(query);
+    return r;
 }
 
 int store_retire(struct store *store, uint64_t id, struct error *err)
@@ -423,7 +495,7 @@ int store_retire(struct store *store, uint64_t id, struct error *err)
     db_int(query, 1, (int64_t)id);
     int r = db_run(query, err);
     db_finish(query);
-    return r;
+    return r < 0 ? r : drop_script(store, id, err);
 }
 
 void store_write_entry(void *self, const struct ledger_entry *entry,
@@ -452,6 +524,7 @@ void store_fail_job(struct store *store, uint64_t id, int64_t at_ns, const char 
     run_query(store, query);
     db_int(store->drop_live, 1, (int64_t)id);
     run_query(store, store->drop_live);
+    forget_launch(store, id);
 }
 
 int store_hold(struct store *store, uint64_t id, bool held, struct error *err)
@@ -459,6 +532,19 @@ int store_hold(struct store *store, uint64_t id, bool held, struct error *err)
     db_int(store->set_hold, 1, held);
     db_int(store->set_hold, 2, (int64_t)id);
     return db_run(store->set_hold, err);
+}
+
+static int64_t prune_scripts(struct store *store, int64_t before_ns, struct error *err)
+{
+    struct db_query *query = db_prepare(
+        store->db, "DELETE FROM launch WHERE id IN (SELECT id FROM launch JOIN job "
+                   "USING (id) WHERE end_ns < ? LIMIT ?)");
+    db_int(query, 1, before_ns);
+    db_int(query, 2, PRUNE_AT_ONCE);
+    int r = db_run(query, err);
+    int64_t count = r < 0 ? r : db_changes(store->db);
+    db_finish(query);
+    return count;
 }
 
 int64_t store_prune(struct store *store, int64_t before_ns, struct error *err)
@@ -472,7 +558,7 @@ int64_t store_prune(struct store *store, int64_t before_ns, struct error *err)
     int r = db_run(query, err);
     int64_t count = r < 0 ? r : db_changes(store->db);
     db_finish(query);
-    return count;
+    return count == 0 ? prune_scripts(store, before_ns, err) : count;
 }
 
 int store_set_fact(struct store *store, const char *name, const char *value,
@@ -500,8 +586,31 @@ char *store_fact(struct store *store, const char *name)
     return read_text(store->get_fact);
 }
 
+/* Add a field to a JSON object that is not closed yet. */
+static void add_field(struct buf *buf, const char *key, const char *json)
+{
+    if (json)
+        buf_print(buf, "%s\"%s\":", buf->bytes[buf->count - 1] == '{' ? "" : ",", key);
+    if (json)
+        buf_text(buf, json);
+}
+
 char *store_request(struct store *store, uint64_t id)
 {
-    db_int(store->get_request, 1, (int64_t)id);
-    return read_text(store->get_request);
+    struct db_query *query = store->get_request;
+    struct buf *buf = &store->text;
+    db_int(query, 1, (int64_t)id);
+    if (db_next(query, NULL) != 1)
+        return NULL;
+    const char *request = db_get_text(query, 0);
+    const char *end = strrchr(request, '}');
+    buf_reset(buf);
+    buf_add(buf, request, end ? (size_t)(end - request) : strlen(request));
+    if (end) {
+        add_field(buf, "env", db_get_text(query, 1));
+        add_field(buf, "script", db_get_text(query, 2));
+        buf_text(buf, "}");
+    }
+    db_reset(query);
+    return memory_text(buf->bytes);
 }

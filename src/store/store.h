@@ -41,7 +41,9 @@ struct store_job {
     int64_t submit_ns;
     bool held;            /* by its owner */
     const char *rejected; /* why it can never run; or NULL */
-    const char *request;  /* JSON */
+    const char *request;  /* JSON, all but the next two                  */
+    const char *env;      /* JSON: an object, or NULL; kept until its end */
+    const char *script;   /* JSON: a text with quotes, or NULL            */
 };
 int store_add_job(struct store *store, const struct store_job *job, struct error *err);
 
@@ -51,6 +53,12 @@ int store_retire(struct store *store, uint64_t id, struct error *err);
 /* For engine_add_observer().  A failure is kept and returned by the next commit. */
 void store_event(void *self, const struct view *view, const struct event *event);
 int store_commit(void *self, struct error *err);
+
+/*
+ * Whether the database is still at its path: -ENOENT if it is gone, -ESTALE if another file is
+ * there.  A commit checks it too: what goes into a deleted file is not kept.
+ */
+int store_check_file(const struct store *store, struct error *err);
 
 /* Discard what was not committed. */
 void store_rollback(struct store *store);
@@ -66,8 +74,8 @@ int store_hold(struct store *store, uint64_t id, bool held, struct error *err);
 void store_fail_job(struct store *store, uint64_t id, int64_t at_ns, const char *why);
 
 /*
- * Delete progress events of ended jobs before that time, some at each call; their other events
- * stay.  Returns how many were deleted; 0: there are no more.
+ * Delete progress events of ended jobs before that time, and scripts of jobs that ended before
+ * it, some at each call; their other events and the rest of their requests stay.  Returns how many were deleted; 0: there are no more.
  */
 int64_t store_prune(struct store *store, int64_t before_ns, struct error *err);
 
@@ -90,5 +98,12 @@ void store_observe(struct store *store,
 /* The connection for queries: it sees what is committed. */
 struct db *store_reader(struct store *store);
 
-/* The request of a job as it was accepted; a copy, to be freed.  NULL: no such job. */
+/* The connection for tables with files of their own (usage_rows.c): what they write belongs
+ * to the next commit, and is discarded by a rollback. */
+struct db *store_writer(struct store *store);
+
+/*
+ * The request of a job as it was accepted; a copy, to be freed.  NULL: no such job.  That of a
+ * job that has ended has no environment any more.
+ */
 char *store_request(struct store *store, uint64_t id);

@@ -12,7 +12,6 @@
 #include "base/arena.h"
 #include "sim/sweep.h"
 
-struct error;
 struct json;
 
 #define SEEDS_MAX 100

@@ -1,9 +1,22 @@
-/* log.c - what the logs of Slurm-like clusters have in common: one row per job. */
+/*
+ * log.c - the logs of Slurm-like clusters: one row per job, with what started and ended it.
+ *
+ * Helios (Hu et al., SC'21), as published: cluster_log.csv.  Times are wall clock without
+ * a zone (China, no daylight saving) and are taken as UTC.  Run time is end - start;
+ * 'duration' and 'queue' repeat the times.  Where jobs ran (node_num) is left out: a
+ * replay decides that itself.
+ *
+ * Acme (Hu et al., NSDI'24), as published: trace_seren.csv and trace_kalos.csv.  Their
+ * times carry a zone.  Run time is end - start: 'duration' is not used, in Kalos it counts
+ * from the submission.  The kind of work ('type': Pretrain, Evaluation, …) becomes the
+ * group of the job.
+ */
 #include "workload/log.h"
 
 #include <string.h>
 #include <strings.h>
 
+#include "workload/csv.h"
 #include "workload/format.h"
 
 #define CPUS_MAX 1000000
@@ -41,19 +54,53 @@ const char *log_reason(uint64_t gpus, bool ended, bool started, int64_t run_ns)
     return run_ns == 0 ? "no run time" : NULL;
 }
 
-int log_open(struct log *log, const struct log_names *names, struct source *source,
-             struct error *err)
+#define COLUMNS 9
+
+/* Where the columns are; lists of their names have the same order. */
+struct log {
+    uint32_t id, user, entity, gpus, cpus, state, submit, start, end;
+};
+
+static const char *const helios_names[COLUMNS + 1] = {
+    "job_id", "user",        "vc",         "gpu_num",  "cpu_num",
+    "state",  "submit_time", "start_time", "end_time", NULL
+};
+static const char *const acme_names[COLUMNS + 1] = {
+    "job_id", "user",        "type",       "gpu_num",  "cpu_num",
+    "state",  "submit_time", "start_time", "end_time", NULL
+};
+
+static bool helios_sniff(const char *bytes, size_t count)
 {
-    const char *const all[] = { names->id,     names->user,  names->entity,
-                                names->gpus,   names->cpus,  names->state,
-                                names->submit, names->start, names->end };
-    uint32_t at[sizeof all / sizeof *all];
-    int r = table_columns(&source->table, all, sizeof all / sizeof *all, at, err);
+    return format_has(bytes, count, ',', helios_names);
+}
+
+static bool acme_sniff(const char *bytes, size_t count)
+{
+    return format_has(bytes, count, ',', acme_names);
+}
+
+static int open_log(struct log *log, const char *const *names, struct source *source,
+                    struct error *err)
+{
+    uint32_t at[COLUMNS];
+    table_init(&source->table, &source->reader, ',', /* quoted= */ true);
+    int r = table_columns(&source->table, names, COLUMNS, at, err);
     if (r < 0)
         return r;
     *log =
         (struct log){ at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7], at[8] };
     return 0;
+}
+
+static int helios_open(void *self, struct source *source, struct error *err)
+{
+    return open_log(self, helios_names, source, err);
+}
+
+static int acme_open(void *self, struct source *source, struct error *err)
+{
+    return open_log(self, acme_names, source, err);
 }
 
 /* Start and end, where both are known. */
@@ -77,8 +124,9 @@ static int read_run(const struct log *log, const struct table *table, bool *ret_
     return 0;
 }
 
-int log_next(void *self, struct source *source, struct trace_row *row,
-             struct error *err)
+/* The next job that had GPUs, started and ended. */
+static int log_next(void *self, struct source *source, struct trace_row *row,
+                    struct error *err)
 {
     const struct log *log = self;
     struct table *table = &source->table;
@@ -115,3 +163,29 @@ int log_next(void *self, struct source *source, struct trace_row *row,
         source_skip(source, reason);
     }
 }
+
+#define LOG_COLUMNS \
+    (COLUMNS_BASIC | COLUMN_BIT(COLUMN_NAME) | COLUMN_BIT(COLUMN_USER) | \
+     COLUMN_BIT(COLUMN_ENTITY) | COLUMN_BIT(COLUMN_CPUS))
+
+const struct format format_helios = {
+    .name = "helios",
+    .brief = "Helios' cluster_log.csv",
+    .unique = true,
+    .columns = LOG_COLUMNS,
+    .self_size = sizeof(struct log),
+    .sniff = helios_sniff,
+    .open = helios_open,
+    .next = log_next,
+};
+
+const struct format format_acme = {
+    .name = "acme",
+    .brief = "Acme's trace_seren.csv and trace_kalos.csv",
+    .unique = true,
+    .columns = LOG_COLUMNS,
+    .self_size = sizeof(struct log),
+    .sniff = acme_sniff,
+    .open = acme_open,
+    .next = log_next,
+};

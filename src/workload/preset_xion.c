@@ -49,12 +49,6 @@ struct preset_xion {
     char cluster[32];
 };
 
-/* To the millisecond, so that it is short to write and the same when read again. */
-static double whole_ms(double seconds)
-{
-    return round(seconds * 1000) / 1000;
-}
-
 static uint32_t draw_gpus(struct rng *rng, uint32_t gpus_max)
 {
     double at = rng_unit(rng);
@@ -69,7 +63,7 @@ static uint32_t draw_gpus(struct rng *rng, uint32_t gpus_max)
 static double draw_run_s(struct rng *rng)
 {
     double mu = log(RUN_MEAN_S) - RUN_SIGMA * RUN_SIGMA / 2;
-    return fmax(whole_ms(exp(mu + RUN_SIGMA * rng_normal(rng))), 0.001);
+    return fmax(preset_rounded(exp(mu + RUN_SIGMA * rng_normal(rng)), 1000), 0.001);
 }
 
 static double total_gpu_s(const struct preset_xion *x)
@@ -118,13 +112,13 @@ static int xion_next(void *self, struct job_spec *spec, struct error *err)
         return error_set(err, -ERANGE,
                          "xion: the jobs would come over more than 100 years");
     spec->id = ++x->yielded;
-    spec->submit_ns = units_ns(whole_ms(x->at_s));
+    spec->submit_ns = units_ns(preset_rounded(x->at_s, 1000));
     spec->gpus = draw_gpus(&x->size_rng, x->gpus);
     spec->steps = draw_run_s(&x->run_rng);
     double pause_s = x->cost * rng_between(&x->cost_rng, PAUSE_MIN_S, PAUSE_MAX_S);
     double load_s = x->cost * rng_between(&x->cost_rng, LOAD_MIN_S, LOAD_MAX_S);
-    spec->pause_ns = units_ns(whole_ms(pause_s));
-    spec->load_ns = units_ns(whole_ms(load_s));
+    spec->pause_ns = units_ns(preset_rounded(pause_s, 1000));
+    spec->load_ns = units_ns(preset_rounded(load_s, 1000));
     spec->grace_ns = spec->pause_ns;
     return 1;
 }

@@ -78,16 +78,3 @@ double tables_run_s(const struct trace_tables *trace, uint32_t class, double q)
         (q - tables_points[i - 1]) / (tables_points[i] - tables_points[i - 1]);
     return run_s[i - 1] * pow(run_s[i] / run_s[i - 1], along);
 }
-
-double tables_mean_s(const struct trace_tables *trace, uint32_t class)
-{
-    const double *run_s = trace->run_s[class];
-    double mean = 0;
-    for (uint32_t i = 1; i < TRACE_POINTS; i++) {
-        double share = tables_points[i] - tables_points[i - 1];
-        double ratio = run_s[i] / run_s[i - 1];
-        double between = ratio == 1 ? run_s[i] : (run_s[i] - run_s[i - 1]) / log(ratio);
-        mean += share * between;
-    }
-    return mean;
-}

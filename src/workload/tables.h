@@ -35,6 +35,3 @@ extern const char *const tables_names[];
 
 /* Run time at 'q' (0..1), straight in its logarithm between two points. */
 double tables_run_s(const struct trace_tables *trace, uint32_t class, double q);
-
-/* The mean of that, exactly. */
-double tables_mean_s(const struct trace_tables *trace, uint32_t class);

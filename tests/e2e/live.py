@@ -38,6 +38,9 @@ class Wire(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
+SERVICE = "proxy" # a user that every Debian has: what berthd --system runs as in tests
+
+
 class Daemon:
     """A berthd of its own; all its files are below 'dir'."""
 
@@ -45,6 +48,9 @@ class Daemon:
         self.dir = folder or tempfile.mkdtemp(prefix="berth-live-")
         self.state = os.path.join(self.dir, "s")
         self.flags = ["--fake-gpus", gpus, *flags] if gpus else list(flags)
+        if "--system" in flags and "--user" not in flags:
+            self.flags += ["--user", SERVICE]
+            os.chmod(self.dir, 0o755) # for the service and for users
         self.log = os.path.join(self.dir, "berthd.log")
         self.process = None
         self.socket = None

@@ -293,6 +293,20 @@ class Api(unittest.TestCase):
             self.refused(400, "PATCH", "/v1/jobs/1", body)
         self.assertEqual(self.get("/v1/jobs?history=true&limit=1")["jobs"], before)
 
+    def test_a_wrong_pattern_is_refused_when_the_job_is_submitted(self):
+        job = self.job("true")
+        for pattern, says in [("([0-9]+", "missing )"), ("step", "no group for the step"),
+                              ("a" + 33 * "+", "bad repetition operator"),
+                              ("((a{1,100}){1,100}){1,100}", "more than 200 times"),
+                              ("(a)" * 200, "longer than 512 bytes")]:
+            self.refused(400, "POST", "/v1/jobs", {**job, "pattern": pattern}, says=says,
+                         field="pattern")
+            self.refused(400, "POST", "/v1/jobs", {"jobs": [job, {**job, "pattern": pattern}]},
+                         says="jobs[1].pattern: ")
+        self.refused(400, "POST", "/v1/jobs",
+                     {"jobs": [{**job, "pattern": f"({n})"} for n in range(65)]},
+                     says="at most 64 different patterns")
+
     def test_a_body_that_is_too_large(self):
         with socket.socket(socket.AF_UNIX) as raw:
             raw.connect(self.daemon.socket)
@@ -330,7 +344,8 @@ class Api(unittest.TestCase):
         rows = []
         for name in glob.glob(f"{root}/src/daemon/**/*.c", recursive=True):
             with open(name, encoding="utf-8") as file:
-                rows += re.findall(r'\{ "([A-Z]+)", "(/[^"]+)",\s+"([^"]*)",', file.read())
+                rows += re.findall(r'\{ "([A-Z]+)", "(/[^"]+)",\s+SCOPE[A-Z_| ]+,\s+"([^"]*)",',
+                                   file.read())
         self.assertEqual({(method, path): set(keys.split()) for method, path, keys in rows},
                          told)
 
@@ -473,12 +488,10 @@ class Why(unittest.TestCase):
 @unittest.skipIf(os.getuid() != 0, "needs root: it takes two users")
 class Users(unittest.TestCase):
     """One daemon for everybody: neither can read, cancel or run as the other."""
-    ONE, TWO = 54321, 54322
+    ONE, TWO = 65534, 1 # nobody and daemon, which every Debian has
 
     def setUp(self):
-        self.daemon = Daemon("--system", "--socket", "", gpus="v100:2")
-        os.chmod(self.daemon.dir, 0o755)
-        self.daemon.flags[-1] = os.path.join(self.daemon.dir, "api.sock")
+        self.daemon = Daemon("--system", gpus="v100:2")
         try:
             self.daemon.start()
         except FileNotFoundError:

@@ -144,9 +144,50 @@ class Submit(Live):
 
     def test_one_that_can_never_run_is_said(self):
         done = self.berth("submit", "-G", "99", "true")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("it can never run", done.stderr)
-        self.assertEqual(self.facts("show", done.stdout.strip())["state"], "REJECTED")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertRegex(done.stderr, r"\Aberth submit: it can never run: [^\n]*\n\Z")
+        self.assertEqual(self.facts("history")["jobs"][0]["state"], "REJECTED")
+        done = self.berth("run", "-G", "99", "true")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        done = self.berth("submit", "--json", "-a", "0-1", "-G", "99", "true")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+
+    def test_a_type_that_is_not_there_is_named(self):
+        for words in (("-C", "h100"), ("-G1", "-C", "h100")):
+            done = self.berth("submit", *words, "true")
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("no accelerator of type h100", done.stderr)
+
+    def test_jobs_ahead_are_counted_beyond_a_hundred(self):
+        self.occupy()
+        first, last = self.ok("submit", "-a", "0-149", "-G4", "true").strip().split("-")
+        self.addCleanup(self.berth, "cancel", f"{first}-{last}")
+        why = self.facts("why", last)
+        ahead = len(why["ahead"]) + why["ahead_more"]
+        self.assertGreaterEqual(ahead, 149)
+        self.assertIn(f" and {ahead - 12} more\n", self.ok("why", last))
+
+    def test_history_has_ended_jobs_and_release_its_own_words(self):
+        running = self.occupy()
+        waiting = self.submit("-G4", "true")
+        self.addCleanup(self.berth, "cancel", str(waiting))
+        states = {job["state"] for job in self.facts("history")["jobs"]}
+        self.assertLessEqual(states, {"COMPLETED", "FAILED", "CANCELLED", "REJECTED"})
+        live = self.facts("history", "--state", "PENDING")["jobs"]
+        self.assertIn(waiting, [job["id"] for job in live])
+        for verb, word in (("hold", "held"), ("release", "released")):
+            done = self.berth(verb, str(running))
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"only a waiting job can be {word}", done.stderr)
+
+    def test_resource_flags_that_are_not_understood_are_refused(self):
+        for flag in ("--gpus-per-task=1", "--cpus-per-gpu 4", "--gpus-per-socket=1", "-w n1",
+                     "--ntasks-per-gpu=1", "--exclusive", "--tres-per-task=gres/gpu:1",
+                     "--gres=fpga:1", "--mem-per-gpux=1"):
+            self.write("job.sh", f"#!/bin/bash\n#SBATCH --gpus=1\n#SBATCH {flag}\ntrue\n")
+            done = self.berth("submit", "job.sh")
+            self.assertEqual((done.returncode, done.stdout), (2, ""), flag)
+            self.assertRegex(done.stderr, r"\Aberth submit: job\.sh:3: [^\n]+\n\Z")
 
     def test_output_goes_where_it_is_told(self):
         ident = self.submit("-o", "out-%j.txt", "-e", "err.txt", "sh", "-c",

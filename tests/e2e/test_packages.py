@@ -21,6 +21,8 @@ DEBIAN = os.path.join(ROOT, "debian")
 MOVED = {
     "usr/share/zsh/site-functions/_berth": "usr/share/zsh/vendor-completions",
     "usr/lib/systemd/system/berthd.service": "lib/systemd/system",
+    "usr/share/berth/pam.d/berth": "etc/pam.d",
+    "usr/lib/systemd/system/berth-launch.service": "lib/systemd/system",
     "usr/lib/systemd/system/berthd-slurm.service": "lib/systemd/system",
     "usr/lib/systemd/system/berth-flowd.service": "lib/systemd/system",
 }

@@ -65,6 +65,12 @@ class Users(unittest.TestCase):
         port = self.until(lambda: self.port_of(daemon.process.pid))
         return daemon, f"http://127.0.0.1:{port}"
 
+    def listen_with_tls(self):
+        """The same for jobs on other hosts: they know berthd by its key."""
+        daemon = self.begin("--listen", "0.0.0.0:0")
+        server = daemon.ask("GET", "/v1/server")[1]
+        return daemon, f"https://127.0.0.1:{server['tls_port']}#{server['fingerprint']}"
+
     @staticmethod
     def port_of(pid):
         """The TCP port that a process listens on, from the kernel."""
@@ -113,7 +119,7 @@ class Users(unittest.TestCase):
     # --- progress
 
     def test_a_script_and_a_program_report_over_tcp(self):
-        daemon, to = self.listen()
+        daemon, to = self.listen_with_tls()
         shell = self.lab.submit("--gres=gpu:1", self.export(BERTH_REPORT_TO=to), script=f"""
 '{BERTH}' report 10 0.9 --total 1000 || echo failed
 sleep 1.2
@@ -146,7 +152,7 @@ for step in range(500):
         client = os.path.join(BUILD, "examples", "example-client")
         if not os.access(client, os.X_OK):
             self.skipTest("example-client is not built")
-        daemon, to = self.listen()
+        daemon, to = self.listen_with_tls()
         for _ in range(3):
             self.lab.submit("--gres=gpu:4", "--no-requeue")
         folder = os.path.join(self.lab.work, "ckpt")

@@ -74,10 +74,24 @@ class State(Case):
         self.assertEqual(sorted(queue), sorted(LIVE))
         self.check(queue, LIVE)
         history = {job["id"]: job for job in self.read("history")["jobs"]}
-        self.assertEqual(sorted(history), sorted({**LIVE, **ENDED}))
-        self.check(history, {**LIVE, **ENDED})
-        self.check({ident: self.read("show", str(ident)) for ident in history},
+        self.assertEqual(sorted(history), sorted(ENDED))
+        self.check(history, ENDED)
+        self.check({ident: self.read("show", str(ident)) for ident in {**LIVE, **ENDED}},
                    {**LIVE, **ENDED})
+
+    def test_environments_are_kept_apart_and_those_of_ended_jobs_are_gone(self):
+        self.daemon.start()
+        base = sqlite3.connect(f"file:{self.daemon.state}/berth.db?mode=ro", uri=True)
+        kept = dict(base.execute("SELECT id, env FROM launch WHERE env IS NOT NULL"))
+        requests = [text for (text,) in base.execute("SELECT request FROM job")]
+        base.close()
+        self.assertEqual(sorted(kept), sorted(LIVE))
+        for env in kept.values():
+            self.assertEqual(json.loads(env)["PATH"], "/usr/bin:/bin")
+        self.assertEqual(len(requests), len(LIVE) + len(ENDED))
+        for request in requests:
+            self.assertNotIn("env", json.loads(request))
+        self.assertTrue(os.path.exists(f"{self.daemon.state}/berth.db.before-2"))
 
     def test_what_preemptions_cost_is_known(self):
         self.daemon.start()

@@ -10,7 +10,8 @@ import sys
 import unittest
 from urllib.parse import urlsplit
 
-from live import Daemon
+from live import SERVICE, Daemon, until
+from support import BUILD
 
 # A request in a process of its own that has become somebody else.
 ASK = """
@@ -91,6 +92,22 @@ class Users(unittest.TestCase):
         self.assertEqual(self.ask(self.ada, "DELETE", f"/v1/jobs/{ident}")[0], 200)
         self.assertEqual(self.daemon.wait(ident)["state"], "CANCELLED")
 
+    def test_filters_select_ones_own_jobs_and_an_administrators_everybodys(self):
+        mine = self.submit(self.ada, "true", name="sweep", hold=True)
+        theirs = self.submit(self.bob, "true", name="sweep", hold=True)
+
+        def cancel(caller, **body):
+            status, answer = self.ask(caller, "POST", "/v1/jobs/cancel", body)
+            jobs = [job["id"] for job in answer.get("jobs", [])]
+            return status, jobs, [job["id"] for job in answer.get("refused", [])]
+
+        self.assertEqual(cancel(self.bob, user=self.ada.pw_name)[0], 403)
+        self.assertEqual(cancel(self.bob, ids=[mine]), (200, [], [mine]))
+        self.assertEqual(cancel(self.bob, all=True), (200, [theirs], []))
+        self.assertEqual(self.daemon.job(mine)["state"], "HELD")
+        self.assertEqual(cancel(self.bob, name="sweep"), (200, [], []))
+        self.assertEqual(cancel(pwd.getpwuid(0), name="swee?"), (200, [mine], []))
+
     def test_a_page_has_the_rights_of_who_opened_it(self):
         theirs = self.submit(self.bob, "sleep 30", name="quiet")
         mine = self.submit(self.ada, "sleep 30")
@@ -156,6 +173,68 @@ class Users(unittest.TestCase):
                                   user=self.bob.pw_uid, group=self.bob.pw_gid, check=False,
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
             self.assertNotEqual(done.returncode, 0, folder)
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root, to start berth-launch")
+class Apart(unittest.TestCase):
+    """As a service manager does it: berth-launch is root, berthd never was."""
+
+    def setUp(self):
+        self.service = pwd.getpwnam(SERVICE)
+        self.daemon = Daemon("--system", "--launcher", "", gpus="v100:2")
+        self.orders = os.path.join(self.daemon.dir, "orders")
+        self.daemon.flags = ["--fake-gpus", "v100:2", "--system", "--launcher", self.orders]
+        os.chmod(self.daemon.dir, 0o755)
+        for folder in (self.daemon.state, os.path.join(self.daemon.state, "run")):
+            os.mkdir(folder, 0o711)
+            os.chmod(folder, 0o711)
+            os.chown(folder, self.service.pw_uid, self.service.pw_gid)
+        self.launcher = subprocess.Popen(
+            [os.path.join(BUILD, "berth-launch"), "--listen", self.orders, "--run",
+             os.path.join(self.daemon.state, "run"), "--state", self.daemon.state,
+             "--supervisor", os.path.join(BUILD, "berth-run"), "--user", SERVICE])
+        self.addCleanup(self.launcher.wait)
+        self.addCleanup(self.launcher.kill)
+        self.addCleanup(self.daemon.wipe)
+        until(lambda: os.path.exists(self.orders))
+
+    def start(self):
+        self.daemon.start(user=self.service.pw_uid, group=self.service.pw_gid, extra_groups=[])
+
+    def submit(self, script):
+        done = subprocess.run(
+            [os.path.join(BUILD, "berth"), "submit", "--socket", self.daemon.socket, "-G1", "--",
+             "/bin/sh", "-c", script], user="nobody", group="nogroup", extra_groups=[], cwd="/",
+            env={"PATH": "/usr/bin:/bin"}, stdout=subprocess.PIPE, check=True)
+        return int(done.stdout)
+
+    def test_a_berthd_without_rights_runs_jobs_as_their_users(self):
+        self.start()
+        with open(f"/proc/{self.daemon.process.pid}/status", encoding="utf-8") as file:
+            status = file.read()
+        self.assertIn("CapEff:\t0000000000000000", status)
+        self.assertIn("CapPrm:\t0000000000000000", status)
+        ident = self.submit("id -u")
+        self.assertEqual(self.daemon.wait(ident)["state"], "COMPLETED")
+        self.assertEqual(str(self.daemon.ask("GET", f"/v1/jobs/{ident}/log")[1]).strip(), "65534")
+
+    def test_jobs_go_on_while_either_part_is_started_again(self):
+        self.start()
+        ident = self.submit("sleep 1; echo done")
+        self.daemon.wait(ident, {"RUNNING"})
+        self.daemon.kill()
+        self.start()
+        job = self.daemon.wait(ident)
+        self.assertEqual((job["state"], job["attempt"]), ("COMPLETED", 0))
+
+    def test_another_user_cannot_give_orders(self):
+        self.start()
+        tried = subprocess.run(
+            [sys.executable, "-S", "-c",
+             "import os, socket, sys; os.setgroups([]); os.setgid(65534); os.setuid(65534); "
+             "s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.connect(sys.argv[1])",
+             self.orders], cwd="/", stderr=subprocess.PIPE, check=False)
+        self.assertIn(b"PermissionError", tried.stderr)
 
 
 class Own(unittest.TestCase):

@@ -3,10 +3,7 @@
  *
  *     fuzz_NAME [FILE | FOLDER]...
  *
- * A target is the function libFuzzer knows, so a long run needs no other file:
- *
- *     clang -g -fsanitize=fuzzer,address,undefined fuzz_NAME.c …
- *
+ * A target is the function libFuzzer knows; tools/fuzz runs it with that, in 'make soak'.
  * Without libFuzzer this main() takes every file as it is and then BERTH_FUZZ_RUNS (2000)
  * mutants, the same for the same BERTH_SEED.  The input that ends the program is left in
  * the file fuzz_NAME.input of the working folder; give it as FILE to see it again.

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "host/launch_file.h"
+#include "host/launch_order.h"
 #include "host/run_protocol.h"
 #include "host/pattern.h"
 
@@ -37,13 +37,13 @@ static void as_order(char *bytes, size_t size)
 {
     struct launch_order order;
     struct error err = { "" };
-    if (launch_file_read(&order, bytes, size, &err) < 0) {
+    if (launch_order_read(&order, bytes, size, &err) < 0) {
         assert(err.text[0] != '\0');
         return;
     }
     assert(order.launch.script || order.launch.argv[0]);
-    assert(order.group_count <= LAUNCH_GROUPS_MAX);
-    launch_file_release(&order);
+    assert(order.denied_count <= LAUNCH_DENIED_MAX);
+    launch_order_release(&order);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

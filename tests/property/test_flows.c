@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "net/fluid.h"
+#include "support/rates_check.h"
 
 #ifndef SEEDS
 #define SEEDS 40
@@ -72,8 +73,9 @@ static void add_network(struct random_world *world, struct rng *rng, bool dead)
         spec->step_s = rng_below(rng, 2) ? 0 : 0.5 + rng_unit(rng);
         spec->steps = fmin(spec->steps, 100);
         if (rng_below(rng, 10) < 6)
-            assert_int_equal(
-                learning_parse(&spec->curve, curves[rng_below(rng, 3)], NULL), 0);
+            assert_int_equal(learning_parse_points(
+                                 &spec->curve, curves[rng_below(rng, 3)], NULL, NULL),
+                             0);
     }
 }
 
@@ -82,8 +84,10 @@ static struct engine_run run;
 static void check_network(void *self, const struct view *view,
                           const struct event *event)
 {
-    if (run.sim.fluid)
+    if (run.sim.fluid) {
         fluid_check(run.sim.fluid, view->now_ns);
+        rates_check(&run.sim.fluid->rates);
+    }
 }
 
 struct outcome {

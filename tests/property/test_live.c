@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "daemon/why.h"
+#include "support/state_check.h"
 
 #ifndef SEEDS
 #define SEEDS 16
@@ -324,7 +325,7 @@ static void add_curves(struct random_world *world, uint64_t seed)
     rng_init(&rng, seed, "curves");
     for (uint32_t i = 0; i < JOBS; i++)
         if (rng_below(&rng, 3) == 0)
-            learning_parse(&world->specs[i].curve, "exp:mu=0.9", NULL);
+            learning_parse_points(&world->specs[i].curve, "exp:mu=0.9", NULL, NULL);
 }
 
 /* --- figures ---------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "model/cluster.h"
 #include "net/fluid.h"
+#include "support/rates_check.h"
 
 #define LINKS_MAX 24
 #define BUNDLES_MAX 40
@@ -278,8 +279,10 @@ static double sail(struct sea *sea, uint32_t turns, bool check)
         uint32_t job = fluid_happen(&sea->fluid);
         if (job != FLUID_NONE)
             arrived(sea, job);
-        if (check)
+        if (check) {
             fluid_check(&sea->fluid, sea->now_ns);
+            rates_check(&sea->fluid.rates);
+        }
     }
     return (double)sea->now_ns;
 }

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "model/plan.h"
+#include "support/state_check.h"
 
 #ifndef SEEDS
 #define SEEDS 30
@@ -252,8 +253,9 @@ static void add_learning(struct random_world *world, uint64_t seed)
         struct job_spec *spec = &world->specs[i];
         if (rng_below(&rng, 5) == 0)
             continue;
-        assert_int_equal(learning_parse(&spec->curve, curves[rng_below(&rng, 4)], NULL),
-                         0);
+        assert_int_equal(
+            learning_parse_points(&spec->curve, curves[rng_below(&rng, 4)], NULL, NULL),
+            0);
         if (spec->gpus == 0 || spec->kind)
             continue;
         spec->step_s = 0.5 + rng_unit(&rng);

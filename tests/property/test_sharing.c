@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "model/sharing.h"
 #include "policy/policy.h"
+#include "support/state_check.h"
 
 #ifndef SEEDS
 #define SEEDS 20

@@ -24,6 +24,7 @@
 #include "model/throughput.h"
 #include "policy/policy.h"
 #include "support/cases.h"
+#include "support/state_check.h"
 
 #define NODES 3
 #define GPUS 4

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "store/store.h"
+#include "support/state_check.h"
 
 static uint64_t hash_double(uint64_t hash, double number)
 {

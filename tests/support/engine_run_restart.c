@@ -5,6 +5,7 @@
 #include "engine/recover.h"
 #include "store/rows.h"
 #include "support/compare.h"
+#include "support/state_check.h"
 
 /* --- callbacks of recovery --------------------------------------------------------- */
 

@@ -28,6 +28,14 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count,
                                             struct process *list);
 
 int nvmlDeviceGetUtilizationRates(void *device, unsigned ret[2]);
+int nvmlDeviceGetMinorNumber(void *device, unsigned *number);
+
+/* Numbered backwards: a device file is not called by the index. */
+int nvmlDeviceGetMinorNumber(void *device, unsigned *number)
+{
+    *number = 2 - (unsigned)((const char **)device - names);
+    return 0;
+}
 
 int nvmlDeviceGetUtilizationRates(void *device, unsigned ret[2])
 {

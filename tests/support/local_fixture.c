@@ -13,8 +13,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/grow.h"
+#include "host/launcher_client.h"
 
-#define LATE_MS 60000 /* far more than anything takes, also under valgrind */
+#define SERVICE_ID 64999 /* of no user: what berthd would run as */
+#define LATE_MS 60000    /* far more than anything takes, also under valgrind */
 
 static int64_t clock_ns(void *context)
 {
@@ -49,7 +51,7 @@ static void open_local(struct local_fixture *b)
                                  .state_dir = b->state_dir,
                                  .run_dir = b->run_dir,
                                  .run_program = b->program,
-                                 .system = b->system,
+                                 .launcher = b->launcher,
                                  .view = &b->view,
                                  .outbox = &b->outbox_now,
                                  .wake = ignore_wake,
@@ -61,8 +63,8 @@ static void open_local(struct local_fixture *b)
         fail_msg("%s", err.text);
 }
 
-/* berth-run is beside the folder of this test program. */
-static void find_program(char *path, size_t size)
+/* The programs are beside the folder of this test program. */
+static void find_program(const char *name, char *path, size_t size)
 {
     ssize_t length = readlink("/proc/self/exe", path, size - 32);
     assert_true(length > 0);
@@ -70,7 +72,23 @@ static void find_program(char *path, size_t size)
     for (int up = 0; up < 2; up++)
         *strrchr(path, '/') = '\0';
     size_t used = strlen(path);
-    snprintf(path + used, size - used, "/berth-run");
+    snprintf(path + used, size - used, "/%s", name);
+}
+
+/* What berthd starts while it still is root; the test goes on as root. */
+static void open_launcher(struct local_fixture *b)
+{
+    char program[512];
+    struct error err;
+    find_program("berth-launch", program, sizeof program);
+    struct launcher_client_setup setup = { .program = program,
+                                           .run_program = b->program,
+                                           .run_dir = b->run_dir,
+                                           .state_dir = b->state_dir,
+                                           .service_uid = SERVICE_ID,
+                                           .service_gid = SERVICE_ID };
+    if (launcher_client_open(&b->launcher, &setup, &err) < 0)
+        fail_msg("%s", err.text);
 }
 
 static struct local_fixture *make_fixture(bool system)
@@ -82,9 +100,9 @@ static struct local_fixture *make_fixture(bool system)
     assert_int_equal(chmod(b->dir, 0711), 0);
     snprintf(b->state_dir, sizeof b->state_dir, "%s/state", b->dir);
     snprintf(b->run_dir, sizeof b->run_dir, "%s/run", b->dir);
-    assert_int_equal(mkdir(b->state_dir, 0700), 0);
-    assert_int_equal(mkdir(b->run_dir, 0700), 0);
-    find_program(b->program, sizeof b->program);
+    assert_int_equal(mkdir(b->state_dir, system ? 0711 : 0700), 0);
+    assert_int_equal(mkdir(b->run_dir, system ? 0711 : 0700), 0);
+    find_program("berth-run", b->program, sizeof b->program);
     b->node = (struct node){ .gpu_count = 8, .cpu_milli = 8000 };
     b->cluster =
         (struct cluster){ .nodes = &b->node, .node_count = 1, .type_count = 1 };
@@ -93,7 +111,8 @@ static struct local_fixture *make_fixture(bool system)
                              .job_max = FIXTURE_JOBS,
                              .cluster = &b->cluster };
     b->outbox_now = &b->outbox;
-    b->system = system;
+    if (system)
+        open_launcher(b);
     uv_loop_init(&b->loop);
     uv_timer_init(&b->loop, &b->watchdog);
     open_local(b);
@@ -131,6 +150,7 @@ void local_fixture_free(struct local_fixture *b)
     for (int i = 0; i < 200 && local_count(b->local) > 0; i++)
         local_fixture_sleep(b, 10);
     close_local(b);
+    launcher_client_close(b->launcher);
     uv_close((uv_handle_t *)&b->watchdog, NULL);
     uv_run(&b->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&b->loop), 0);

@@ -51,7 +51,8 @@ struct local_fixture {
     uint32_t job_count;
     char dir[64], state_dir[80], run_dir[80], program[512];
     double total; /* reported by the last job */
-    bool late, system;
+    bool late;
+    struct launcher_client *launcher; /* NULL: jobs are our own */
     bool uncollected; /* ends are not recorded, as when berthd crashes before */
 };
 

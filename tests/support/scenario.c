@@ -293,7 +293,7 @@ static void make_truths(struct scenario *s)
         spec->steps *= 0.4;
         spec->submit_ns /= hurry;
         if (curves && scenario_draw(s, 40))
-            learning_parse(&spec->curve, "exp:mu=0.9", NULL);
+            learning_parse_points(&spec->curve, "exp:mu=0.9", NULL, NULL);
         if (talks && scenario_draw(s, 50)) {
             spec->bytes_per_step = 1000000 + rng_below(&s->rng, 100000000);
             spec->may_send = scenario_draw(s, 50);

@@ -11,6 +11,7 @@
 #include "model/cluster.h"
 #include "store/db.h"
 #include "store/store.h"
+#include "support/state_check.h"
 
 /* --- accounts of durable events, by public id ------------------------------------------ */
 

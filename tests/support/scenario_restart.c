@@ -12,6 +12,7 @@
 #include "store/rows.h"
 #include "store/store.h"
 #include "support/compare.h"
+#include "support/state_check.h"
 
 /* --- observing the engine ----------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "model/free_index.h"
+#include "support/state_check.h"
 
 static void open_state(struct world *w)
 {

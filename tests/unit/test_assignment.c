@@ -3,7 +3,7 @@
 
 #include "base/arena.h"
 #include "base/rng.h"
-#include "solve/assignment.h"
+#include "solve/baselines.h"
 
 struct matrix {
     uint32_t columns;

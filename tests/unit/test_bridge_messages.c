@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "slurm/slurm_driver.h"
-#include "slurm/gres.h"
 #include "slurm/hostlist.h"
 #include "slurm/output_path.h"
 #include "slurm/slurm_record.h"

@@ -8,6 +8,7 @@
 #include "executor/executor.h"
 #include "flow/flow.h"
 #include "support/engine_run.h"
+#include "support/state_check.h"
 
 /* An executor that writes down what it is told, and a policy that does as it is told. */
 struct bench {

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "model/cluster.h"
 #include "net/fluid.h"
+#include "support/rates_check.h"
 
 #define S(s) ((int64_t)((s)*1e9))
 #define MIB (1024.0 * 1024)
@@ -70,6 +71,7 @@ static double done_s(uint32_t job)
         assert_true(now_ns < INT64_MAX);
         uint32_t who = fluid_happen(&fluid);
         fluid_check(&fluid, now_ns);
+        rates_check(&fluid.rates);
         if (who == job)
             return (double)now_ns * 1e-9;
     }

@@ -195,7 +195,7 @@ static void a_declared_curve_gains_what_its_losses_say(void **state)
                                          "acc:tau=12,last=0.8" };
     for (uint32_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct learning curve;
-        assert_int_equal(learning_parse(&curve, texts[i], NULL), 0);
+        assert_int_equal(learning_parse_points(&curve, texts[i], NULL, NULL), 0);
         double way = learning_loss(&curve, 0) - learning_loss(&curve, 60);
         for (double at = 0; at < 60; at += 7) {
             struct gains_job job = { .work_s = 8 };

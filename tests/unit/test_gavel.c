@@ -49,8 +49,8 @@ static int told_init(void *self, const struct view *view, uint64_t seed,
 }
 
 static const struct field told_params[] = {
-    GAVEL_PARAM_AWARE(struct told, gavel),
-    GAVEL_PARAMS(struct told, gavel),
+    GAVEL_PARAM_AWARE,
+    GAVEL_PARAMS,
     { NULL },
 };
 

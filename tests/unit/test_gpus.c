@@ -6,12 +6,15 @@
 
 #include <errno.h>
 #include <string.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "host/cgroup.h"
 #include "host/gpus.h"
 #include "model/cluster.h"
 
@@ -74,6 +77,34 @@ static void nvidia_gpus_are_found_and_sorted_into_nodes(void **state)
     assert_int_equal(m->index[NODE_GPUS_MAX], 0);
     assert_int_equal(m->index[NODE_GPUS_MAX + 1], 2);
     assert_string_equal(m->gpus.items[m->item[NODE_GPUS_MAX + 1]].uuid, "GPU-2");
+}
+
+static void the_devices_of_other_gpus_are_listed(void **state)
+{
+    struct machine *m = *state;
+    char folder[] = "/tmp/berth-test-XXXXXX", path[64];
+    struct cgroup_device others[4];
+    if (getuid() != 0)
+        SKIP("only root can make device files");
+    assert_non_null(mkdtemp(folder));
+    for (unsigned i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/nvidia%u", folder, i);
+        assert_int_equal(mknod(path, S_IFCHR | 0600, makedev(195, i)), 0);
+    }
+    assert_int_equal(find(m, (struct gpus_setup){ .nvml = m->nvml, .dev = folder }), 0);
+
+    /* GPU 0 is nvidia2, 1 is nvidia1, 2 is nvidia0. */
+    assert_int_equal(gpus_list_others(&m->gpus, "0,1", others, 4), 1);
+    assert_int_equal(others[0].major, 195);
+    assert_int_equal(others[0].minor, 0);
+    assert_int_equal(gpus_list_others(&m->gpus, "", others, 4), 3);
+    assert_int_equal(gpus_list_others(&m->gpus, "10,2", others, 4), 2);
+    assert_int_equal(gpus_list_others(&m->gpus, "", others, 2), 2);
+    for (unsigned i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/nvidia%u", folder, i);
+        unlink(path);
+    }
+    rmdir(folder);
 }
 
 static void a_library_that_finds_no_driver_is_as_good_as_none(void **state)
@@ -251,6 +282,7 @@ static int teardown(void **state)
 
 RUN_CASES(CASE(names_of_makers_become_one_word),
           CASE(nvidia_gpus_are_found_and_sorted_into_nodes),
+          CASE(the_devices_of_other_gpus_are_listed),
           CASE(a_library_that_finds_no_driver_is_as_good_as_none),
           CASE(foreign_processes_are_seen_and_ours_are_not),
           CASE(amd_gpus_are_found_in_the_files_of_their_driver),

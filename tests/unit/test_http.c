@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "http/guard.h"
 #include "support/http_fixture.h"
 
 /* ---- a small site ---- */
@@ -719,11 +720,17 @@ static void what_is_not_a_socket_is_left_alone(void **state)
 
 /* ---- TCP ---- */
 
+static uint16_t port_of(bool tls)
+{
+    const struct guard *address = http_address(site.fixture.http, tls);
+    return address ? address->port : 0;
+}
+
 static int ask_tcp(const char *headers)
 {
     char request[600];
     snprintf(request, sizeof request, "GET /x HTTP/1.1\r\n%s\r\n", headers);
-    int fd = http_fixture_connect_tcp(http_port(site.fixture.http));
+    int fd = http_fixture_connect_tcp(port_of(false));
     assert_true(http_fixture_send_text(&site.fixture, fd, request));
     struct fixture_reply answer;
     http_fixture_read_reply(&site.fixture, fd, &answer);
@@ -736,9 +743,20 @@ static int ask_tcp(const char *headers)
 static int ask_with(const char *host, const char *more)
 {
     char headers[400];
-    snprintf(headers, sizeof headers, "Host: %s:%u\r\n%s", host,
-             http_port(site.fixture.http), more);
+    snprintf(headers, sizeof headers, "Host: %s:%u\r\n%s", host, port_of(false), more);
     return ask_tcp(headers);
+}
+
+static bool identify(void *context, const char *bearer,
+                     struct http_identity *ret_identity)
+{
+    if (strcmp(bearer, "secret") == 0)
+        *ret_identity = (struct http_identity){ .uid = getuid(), .scope = 1 };
+    else if (strcmp(bearer, "session") == 0)
+        *ret_identity = (struct http_identity){ .uid = 4711, .scope = 2 };
+    else
+        return false;
+    return true;
 }
 
 #define TOKEN "Authorization: Bearer secret\r\n"
@@ -746,8 +764,8 @@ static int ask_with(const char *host, const char *more)
 static void tcp_needs_the_token_the_host_and_no_foreign_origin(void **state)
 {
     http_fixture_close(&site.fixture);
-    open_site((struct http_setup){ .listen = "127.0.0.1:0", .token = "secret" });
-    uint16_t port = http_port(site.fixture.http);
+    open_site((struct http_setup){ .listen = "127.0.0.1:0", .identify = identify });
+    uint16_t port = port_of(false);
     assert_int_not_equal(port, 0);
     char origin[100];
 
@@ -777,13 +795,6 @@ static void tcp_needs_the_token_the_host_and_no_foreign_origin(void **state)
     assert_int_equal(site.calls, calls);
 }
 
-static bool find_session(void *context, const char *bearer, uint32_t *ret_uid,
-                         uint32_t *ret_gid)
-{
-    *ret_uid = *ret_gid = 4711;
-    return strcmp(bearer, "session") == 0;
-}
-
 static bool is_open(void *context, const char *method, const char *target)
 {
     return strcmp(method, "GET") == 0 && strcmp(target, "/x") == 0;
@@ -792,11 +803,11 @@ static bool is_open(void *context, const char *method, const char *target)
 static void a_port_can_be_opened_later_and_a_session_has_its_user(void **state)
 {
     http_fixture_close(&site.fixture);
-    open_site((struct http_setup){ .token = "secret", .find_session = find_session });
-    assert_int_equal(http_port(site.fixture.http), 0);
+    open_site((struct http_setup){ .identify = identify });
+    assert_int_equal(port_of(false), 0);
     assert_int_equal(http_listen(site.fixture.http, "127.0.0.1:0", NULL), 0);
     assert_int_equal(http_listen(site.fixture.http, "127.0.0.1:0", NULL), -EALREADY);
-    assert_string_equal(http_host(site.fixture.http), "127.0.0.1");
+    assert_string_equal(http_address(site.fixture.http, false)->host, "127.0.0.1");
 
     assert_int_equal(ask_with("localhost", "Authorization: Bearer session\r\n"), 200);
     assert_int_equal(site.uid, 4711);
@@ -811,7 +822,7 @@ what_is_open_is_asked_for_by_nobody_and_still_not_from_elsewhere(void **state)
 {
     http_fixture_close(&site.fixture);
     open_site((struct http_setup){
-        .listen = "127.0.0.1:0", .token = "secret", .is_public = is_open });
+        .listen = "127.0.0.1:0", .identify = identify, .is_public = is_open });
     assert_int_equal(ask_with("localhost", ""), 200);
     assert_int_equal(site.uid, HTTP_ANONYMOUS);
     assert_int_equal(ask_with("evil.example", ""), 421);
@@ -822,7 +833,7 @@ static void an_anonymous_client_is_served_where_allowed(void **state)
 {
     http_fixture_close(&site.fixture);
     open_site((struct http_setup){
-        .listen = "127.0.0.1:0", .token = "secret", .allows_anonymous = is_open });
+        .listen = "127.0.0.1:0", .identify = identify, .allows_anonymous = is_open });
     assert_int_equal(ask_with("localhost", TOKEN), 200);
     assert_false(site.anonymous);
     assert_int_equal(site.uid, geteuid());
@@ -856,7 +867,7 @@ static void a_malformed_listen_address_is_refused(void **state)
         struct error err;
         struct http_setup again = { .loop = &site.fixture.loop,
                                     .listen = bad[i],
-                                    .token = "secret",
+                                    .identify = identify,
                                     .handler = serve };
         assert_int_equal(http_open(&second, &again, &err), -EINVAL);
     }

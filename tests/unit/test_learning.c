@@ -14,7 +14,7 @@ static struct error err;
 static struct learning curve(const char *text)
 {
     struct learning learning;
-    if (learning_parse(&learning, text, &err) < 0)
+    if (learning_parse_points(&learning, text, NULL, &err) < 0)
         fail_msg("%s", err.text);
     return learning;
 }
@@ -109,7 +109,7 @@ static void nonsense_is_refused(void **state)
                                          "exp:kmax=inf" };
     for (uint32_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct learning learning = { 0 };
-        if (learning_parse(&learning, texts[i], &err) == 0)
+        if (learning_parse_points(&learning, texts[i], NULL, &err) == 0)
             fail_msg("accepted: %s", texts[i]);
         assert_true(strlen(err.text) > 0);
     }
@@ -120,7 +120,8 @@ static void points_are_losses_of_a_training_that_was(void **state)
     float room[LEARNING_POINTS_MAX];
     char text[LEARNING_TEXT_BYTES];
     struct learning l;
-    assert_int_equal(learning_parse(&l, "points:4/3/2/1", &err), -EINVAL); /* no room */
+    assert_int_equal(learning_parse_points(&l, "points:4/3/2/1", NULL, &err),
+                     -EINVAL); /* no room */
     assert_int_equal(learning_parse_points(&l, "points:8/3/1/2/0.5/1", room, &err), 0);
     assert_near(learning_loss(&l, 0), 3, 0);
     assert_near(learning_loss(&l, 1), 2, 1e-12);

@@ -70,8 +70,8 @@ static void a_job_gets_the_documented_environment(void **state)
         "MASTER_ADDR=127.0.0.1\n",
         "NNODES=1\n",
         "SLURM_JOB_ID=1\n",
-        "/jobs/1.3/job.sock\n",
-        "/jobs/1.3/preempt\n",
+        "/jobs/1.3/job/sock\n",
+        "/jobs/1.3/job/preempt\n",
     };
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
         if (!strstr(env, wanted[i]))
@@ -141,29 +141,25 @@ static void what_cannot_be_started_says_why(void **state)
     static const char *const absent[] = { "/no/such/program", NULL };
     job_id program = local_fixture_job(b, ""), folder = local_fixture_job(b, ""),
            out = local_fixture_job(b, "");
-    job_id pattern = local_fixture_job(b, "echo hello");
     local_fixture_launch(b, program)->argv = absent;
     local_fixture_launch(b, folder)->cwd = "/no/such/folder";
     local_fixture_launch(b, out)->out = "/no/such/folder/out";
-    local_fixture_launch(b, pattern)->pattern = "([0-9]+";
     static const char *const whys[] = {
         "cannot run /no/such/program: No such file or directory",
         "cannot enter /no/such/folder: No such file or directory",
         "cannot write /no/such/folder/out: No such file or directory",
-        "pattern '([0-9]+': Unmatched ( or \\(",
     };
 
-    for (job_id job = program; job <= pattern; job++)
+    for (job_id job = program; job <= out; job++)
         local_fixture_start(b, job);
 
-    for (job_id job = program; job <= pattern; job++) {
+    for (job_id job = program; job <= out; job++) {
         struct event end = local_fixture_wait_event(b, job, EVENT_FAILED);
         assert_int_equal(end.exit_code, 127);
         assert_string_equal(end.why, whys[job]);
         assert_int_equal(local_fixture_count_events(b, job, EVENT_STARTED), 1);
     }
     assert_non_null(strstr(local_fixture_output(b, program), whys[0]));
-    assert_string_equal(local_fixture_output(b, pattern), "");
 }
 
 /* A shell has no UNIX sockets; the interpreter that the tests need anyway has. */
@@ -373,6 +369,64 @@ static void the_job_of_a_killed_supervisor_is_killed(void **state)
     assert_string_equal(end.why, "its supervisor was killed");
     assert_false(local_fixture_is_alive(local_fixture_read_number(b, job, "one")));
     assert_false(local_fixture_is_alive(local_fixture_read_number(b, job, "two")));
+}
+
+/* The process that the claim of the first attempt names. */
+static int read_supervisor(struct local_fixture *b)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/jobs/1.0/claim", b->run_dir);
+    return atoi(local_fixture_read_file(path));
+}
+
+static void a_halted_supervisor_cannot_keep_the_gpus(void **state)
+{
+    struct local_fixture *b = *state;
+    job_id job =
+        local_fixture_job(b, "trap '' TERM; echo pid $$; while :; do sleep 1; done");
+    b->jobs[job].grace_ns = 100000000;
+    local_fixture_start(b, job);
+    local_fixture_wait_event(b, job, EVENT_STARTED);
+    local_fixture_wait_for_output(b, job, "pid ");
+    int supervisor = read_supervisor(b);
+    assert_int_equal(kill(supervisor, SIGSTOP), 0);
+
+    executor_local.stop(b->local, job, b->jobs[job].grace_ns, NULL);
+
+    struct event end = local_fixture_wait_event(b, job, EVENT_STOPPED);
+    assert_false(end.clean);
+    assert_false(local_fixture_is_alive(local_fixture_read_number(b, job, "pid ")));
+    assert_false(local_fixture_is_alive(supervisor));
+}
+
+static void a_halted_supervisor_cannot_outlast_its_time_limit(void **state)
+{
+    struct local_fixture *b = *state;
+    job_id job = local_fixture_job(b, "sleep 1000");
+    local_fixture_launch(b, job)->limit_ns = 200000000;
+    b->jobs[job].grace_ns = 0;
+    local_fixture_start(b, job);
+    local_fixture_wait_event(b, job, EVENT_STARTED);
+    assert_int_equal(kill(read_supervisor(b), SIGSTOP), 0);
+
+    struct event end = local_fixture_wait_event(b, job, EVENT_FAILED);
+
+    assert_string_equal(end.why, "time limit");
+}
+
+static void the_end_of_a_job_has_its_place_before_it_starts(void **state)
+{
+    struct local_fixture *b = *state;
+    char path[128];
+    struct stat status;
+    job_id job = local_fixture_job(b, "sleep 1000");
+    local_fixture_start(b, job);
+    local_fixture_wait_event(b, job, EVENT_STARTED);
+    snprintf(path, sizeof path, "%s/jobs/1.0/status", b->run_dir);
+    assert_int_equal(stat(path, &status), 0);
+    assert_true(status.st_size >= 256 && status.st_blocks > 0);
+    executor_local.cancel(b->local, job, NULL);
+    local_fixture_wait_event(b, job, EVENT_FAILED);
 }
 
 static void jobs_run_on_without_berthd(void **state)
@@ -684,7 +738,7 @@ static void another_user_runs_as_itself(void **state)
     job_id job =
         local_fixture_job(b, "id -u; id -g; cat /proc/self/status | grep Cap;"
                              "echo x >$BERTH_CKPT_DIR/file; touch /etc/berth-test;"
-                             "kill -0 $PPID && echo supervised");
+                             "kill -0 $PPID || echo out of reach");
     job_id denied = local_fixture_job(b, "true");
     local_fixture_launch(b, job)->uid = local_fixture_launch(b, denied)->uid = 65534;
     local_fixture_launch(b, job)->gid = local_fixture_launch(b, denied)->gid = 65534;
@@ -697,7 +751,7 @@ static void another_user_runs_as_itself(void **state)
     const char *text = local_fixture_output(b, job);
     assert_int_equal(strncmp(text, "65534\n65534\n", 12), 0);
     assert_non_null(strstr(text, "CapEff:\t0000000000000000\n"));
-    assert_non_null(strstr(text, "supervised\n"));
+    assert_non_null(strstr(text, "out of reach\n"));
     assert_int_not_equal(access("/etc/berth-test", F_OK), 0);
     assert_string_equal(local_fixture_wait_event(b, denied, EVENT_FAILED).why,
                         "cannot write /etc/berth-test.out: Permission denied");
@@ -728,6 +782,9 @@ RUN_CASES(
     CASE(a_file_written_after_the_warning_makes_it_clean),
     CASE(a_program_may_save_though_its_shell_is_gone),
     CASE(nothing_of_a_job_survives_its_end), CASE(a_cancelled_job_ends_as_cancelled),
+    CASE(a_halted_supervisor_cannot_keep_the_gpus),
+    CASE(a_halted_supervisor_cannot_outlast_its_time_limit),
+    CASE(the_end_of_a_job_has_its_place_before_it_starts),
     CASE(the_job_of_a_killed_supervisor_is_killed), CASE(jobs_run_on_without_berthd),
     CASE(an_end_that_was_not_recorded_is_reported_again),
     CASE(an_order_that_is_repeated_starts_nothing_twice),

@@ -8,6 +8,7 @@
 #include "net/rates.h"
 #include "net/topology.h"
 #include "net/traffic.h"
+#include "support/rates_check.h"
 
 ARENA_FIXTURE(arena);
 static struct cluster cluster;

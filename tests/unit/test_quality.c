@@ -16,7 +16,7 @@ extern const struct policy policy_fifo;
 static struct learning curve_of(const char *text)
 {
     struct learning curve;
-    assert_int_equal(learning_parse(&curve, text, NULL), 0);
+    assert_int_equal(learning_parse_points(&curve, text, NULL, NULL), 0);
     return curve;
 }
 

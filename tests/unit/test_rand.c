@@ -65,9 +65,10 @@ static void trial_jobs_and_protected_ones_are_not_drawn(void **state)
 static void draws_are_even_and_without_repetition(void **state)
 {
     struct world *w = *state;
-    struct trial_queues trial = { .self = NULL };
+    struct trial_queues trial = { 0 };
     uint32_t firsts[NODES] = { 0 };
-    trial_init(&trial, &w->arena, &w->state.view, 7);
+    trial_init(&trial, trial_draw, trial_preempt_until_fits, &w->arena, &w->state.view,
+               7);
     for (job_id job = 0; job < NODES; job++) {
         trial.running[job] = job;
         trial.place[job] = job;
@@ -85,7 +86,7 @@ static void draws_are_even_and_without_repetition(void **state)
     }
     for (uint32_t i = 0; i < NODES; i++)
         assert_in_range(firsts[i], 880, 1120); /* four deviations around 1000 */
-    trial_release(&trial);
+    trial_fini(&trial);
 }
 
 static int setup(void **state)

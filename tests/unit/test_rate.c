@@ -70,17 +70,23 @@ static void odd_reports_do_no_harm(void **state)
     assert_near(rate_per_s(&rate), 2, 1e-9);
 }
 
+/* Seconds an iteration takes on that many GPUs. */
+static double model_s(const struct rate_model *model, double gpus)
+{
+    return model->work_s / gpus + model->fixed_s;
+}
+
 static void both_parts_are_found(void **state)
 {
     struct rate_model model;
     rate_model_init(&model);
-    assert_near(rate_model_s(&model, 4), 0, 0);
+    assert_near(model_s(&model, 4), 0, 0);
     for (int i = 0; i < 30; i++)
         for (double gpus = 1; gpus <= 8; gpus *= 2)
             assert_true(rate_model_add(&model, gpus, 12 / gpus + 0.5));
     assert_near(model.work_s, 12, 1e-6);
     assert_near(model.fixed_s, 0.5, 1e-6);
-    assert_near(rate_model_s(&model, 16), 1.25, 1e-6);
+    assert_near(model_s(&model, 16), 1.25, 1e-6);
 }
 
 static void noise_averages_out(void **state)
@@ -93,8 +99,8 @@ static void noise_averages_out(void **state)
         double gpus = 1 + rng_below(&rng, 8);
         rate_model_add(&model, gpus, (12 / gpus + 0.5) * exp(0.1 * rng_normal(&rng)));
     }
-    assert_near(rate_model_s(&model, 4), 3.5, 0.35);
-    assert_near(rate_model_s(&model, 8), 2, 0.25);
+    assert_near(model_s(&model, 4), 3.5, 0.35);
+    assert_near(model_s(&model, 8), 2, 0.25);
 }
 
 static void with_one_size_all_is_divided(void **state)
@@ -102,8 +108,8 @@ static void with_one_size_all_is_divided(void **state)
     struct rate_model model;
     rate_model_init(&model);
     rate_model_add(&model, 4, 3);
-    assert_near(rate_model_s(&model, 2), 6, 1e-12);
-    assert_near(rate_model_s(&model, 4), 3, 1e-12);
+    assert_near(model_s(&model, 2), 6, 1e-12);
+    assert_near(model_s(&model, 4), 3, 1e-12);
 }
 
 static void neither_part_is_negative(void **state)
@@ -127,7 +133,7 @@ static void a_checkpoint_is_no_slow_iteration(void **state)
     rate_model_init(&model);
     for (int i = 0; i < 50; i++)
         rate_model_add(&model, 2, i == 40 ? 100 : 1);
-    assert_near(rate_model_s(&model, 2), 1, 0.12);
+    assert_near(model_s(&model, 2), 1, 0.12);
 }
 
 static void a_size_left_long_ago_is_still_known(void **state)
@@ -138,7 +144,7 @@ static void a_size_left_long_ago_is_still_known(void **state)
         rate_model_add(&model, 1, 10.5);
     for (int i = 0; i < 1000; i++)
         rate_model_add(&model, 4, 3);
-    assert_near(rate_model_s(&model, 1), 10.5, 0.01);
+    assert_near(model_s(&model, 1), 10.5, 0.01);
 }
 
 static void many_sizes_find_room(void **state)
@@ -149,7 +155,7 @@ static void many_sizes_find_room(void **state)
         for (double gpus = 1; gpus <= 40; gpus++)
             rate_model_add(&model, gpus, 40 / gpus + 1);
     assert_int_equal(model.size_count, RATE_SIZES_MAX);
-    assert_near(rate_model_s(&model, 10), 5, 0.01);
+    assert_near(model_s(&model, 10), 5, 0.01);
     const double bad[] = { 0, -1, NAN, INFINITY };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_false(rate_model_add(&model, bad[i], 1));

@@ -314,13 +314,66 @@ static void signals_have_names_and_numbers(void **state)
     assert_int_equal(request_signal(request_signal_name(SIGRTMIN + 1)), SIGRTMIN + 1);
 }
 
-RUN_CASES(CASE(every_field_arrives_where_it_belongs),
-          CASE(absent_fields_have_standard_values),
-          CASE(what_is_written_is_read_as_the_same),
-          CASE(standard_values_are_not_written),
-          CASE(a_percent_in_the_folders_name_is_no_place_holder),
-          CASE(a_wrong_type_is_named), CASE(values_out_of_bounds_are_refused),
-          CASE(values_that_make_no_sense_are_refused),
-          CASE(an_unknown_field_suggests_the_nearest),
-          CASE(what_is_too_large_is_refused), CASE(too_many_of_anything_are_refused),
-          CASE(signals_have_names_and_numbers));
+/* Both ways of splitting a request keep the same, and putting it together gives it back. */
+static void assert_split(const char *text, const char *request, const char *env,
+                         const char *script)
+{
+    struct json *json;
+    struct request_texts built, cut;
+    assert_int_equal(json_parse(text, strlen(text), &json, &err), 0);
+    request_split(&built, &arena, json);
+    request_split_text(&cut, &arena, text, json);
+    json_free(json);
+    assert_string_equal(built.request, request);
+    assert_string_equal(built.env ? built.env : "none", env);
+    assert_string_equal(built.script ? built.script : "none", script);
+    const char *cuts[] = { cut.request, cut.env, cut.script };
+    const char *wants[] = { request, env, script };
+    for (int i = 0; i < 3;
+         i++) { /* but for its spaces, and how characters are written */
+        char *printed = NULL;
+        if (cuts[i] && cuts[i][0] == '{') {
+            assert_int_equal(json_parse(cuts[i], strlen(cuts[i]), &json, &err), 0);
+            printed = json_text_exact(json);
+            json_free(json);
+        }
+        assert_string_equal(printed ? printed : cuts[i] ? cuts[i] : "none", wants[i]);
+        free(printed);
+    }
+}
+
+static void a_request_is_split_into_what_schedules_and_what_starts(void **state)
+{
+    assert_split("{}", "{}", "none", "none");
+    assert_split("{\"gpus\":1}", "{\"gpus\":1}", "none", "none");
+    assert_split(" { \"env\" : {\"A\":\"}\\\"]\"} , \"gpus\" : 2 }\n", "{\"gpus\":2}",
+                 "{\"A\":\"}\\\"]\"}", "none");
+    assert_split(
+        "{\"command\":[\"a,b\",\"\\\\\"],\"script\":\"#!x\",\"env\":{},\"cpus\":1}",
+        "{\"command\":[\"a,b\",\"\\\\\"],\"cpus\":1}", "{}", "\"#!x\"");
+    assert_split("{\"\\u0065nv\":{\"A\":\"b\"},\"name\":\"x\"}", "{\"name\":\"x\"}",
+                 "{\"A\":\"b\"}", "none");
+}
+
+static void a_kept_request_needs_no_command(void **state)
+{
+    static const char text[] = "{\"gpus\":2,\"name\":\"x\"}";
+    struct request request;
+    struct json *json;
+    assert_int_equal(read_text(&request, text), -EINVAL);
+    assert_int_equal(json_parse(text, strlen(text), &json, &err), 0);
+    assert_int_equal(request_read_kept(&request, &arena, json, &err), 0);
+    json_free(json);
+    assert_int_equal(request.spec.gpus, 2);
+    assert_null(request.launch.argv[0]);
+}
+
+RUN_CASES(
+    CASE(a_request_is_split_into_what_schedules_and_what_starts),
+    CASE(a_kept_request_needs_no_command), CASE(every_field_arrives_where_it_belongs),
+    CASE(absent_fields_have_standard_values), CASE(what_is_written_is_read_as_the_same),
+    CASE(standard_values_are_not_written),
+    CASE(a_percent_in_the_folders_name_is_no_place_holder), CASE(a_wrong_type_is_named),
+    CASE(values_out_of_bounds_are_refused), CASE(values_that_make_no_sense_are_refused),
+    CASE(an_unknown_field_suggests_the_nearest), CASE(what_is_too_large_is_refused),
+    CASE(too_many_of_anything_are_refused), CASE(signals_have_names_and_numbers));

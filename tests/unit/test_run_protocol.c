@@ -8,7 +8,10 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "host/launch_file.h"
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "host/launch_order.h"
 #include "host/run_protocol.h"
 
 static void an_end_is_read_as_it_was_written(void **state)
@@ -113,8 +116,8 @@ static struct launch_order an_order(void)
                                   .gpus = "",
                                   .steps_kept = 0.1,
                                   .dscp = 40,
-                                  .groups = { 5, 6 },
-                                  .group_count = 2 };
+                                  .denied = { { 195, 1 }, { 195, 255 } },
+                                  .denied_count = 2 };
 }
 
 static void an_order_is_read_as_it_was_written(void **state)
@@ -122,11 +125,11 @@ static void an_order_is_read_as_it_was_written(void **state)
     struct launch_order order = an_order(), got;
     struct error err;
     struct buf buf;
-    buf_init(&buf, LAUNCH_FILE_MAX);
+    buf_init(&buf, LAUNCH_ORDER_MAX);
 
-    launch_file_write(&order, &buf);
+    launch_order_write(&order, &buf);
 
-    assert_int_equal(launch_file_read(&got, buf.bytes, buf.count, &err), 0);
+    assert_int_equal(launch_order_read(&got, buf.bytes, buf.count, &err), 0);
     assert_true(got.launch.id == UINT64_MAX);
     for (int i = 0; i < 4; i++)
         assert_string_equal(got.launch.argv[i], argv_of[i]);
@@ -139,13 +142,12 @@ static void an_order_is_read_as_it_was_written(void **state)
     assert_true(got.launch.limit_ns == INT64_MAX);
     assert_true(got.launch.uid == UINT32_MAX - 1);
     assert_true(got.launch.te);
-    assert_false(got.become);
     assert_int_equal(got.attempt, 7);
     assert_near(got.steps_kept, 0.1, 0);
     assert_int_equal(got.dscp, 40);
-    assert_int_equal(got.group_count, 2);
-    assert_int_equal(got.groups[1], 6);
-    launch_file_release(&got);
+    assert_int_equal(got.denied_count, 2);
+    assert_int_equal(got.denied[1].minor, 255);
+    launch_order_release(&got);
     buf_release(&buf);
 }
 
@@ -154,17 +156,37 @@ static void an_order_cut_short_is_refused_wherever_it_is_cut(void **state)
     struct launch_order order = an_order(), got;
     struct error err;
     struct buf buf;
-    buf_init(&buf, LAUNCH_FILE_MAX);
-    launch_file_write(&order, &buf);
+    buf_init(&buf, LAUNCH_ORDER_MAX);
+    launch_order_write(&order, &buf);
     char *copy = malloc(buf.count + 1);
     assert_non_null(copy);
     for (size_t count = 0; count < buf.count; count++) {
         memcpy(copy, buf.bytes, count);
         copy[count] = '\0';
-        assert_int_equal(launch_file_read(&got, copy, count, &err), -EINVAL);
+        assert_int_equal(launch_order_read(&got, copy, count, &err), -EINVAL);
     }
     free(copy);
     buf_release(&buf);
+}
+
+static void only_sealed_memory_is_an_order(void **state)
+{
+    struct launch_order order = an_order(), got;
+    struct error err;
+    int sealed = launch_order_seal(&order, &err);
+    assert_true(sealed >= 0);
+    assert_int_equal(write(sealed, "x", 1), -1);
+    assert_int_equal(launch_order_unseal(&got, sealed, &err), 0);
+    assert_true(got.launch.id == UINT64_MAX);
+    launch_order_release(&got);
+    char bytes[65536];
+    ssize_t count = pread(sealed, bytes, sizeof bytes, 0);
+    int open_memory = memfd_create("order", MFD_ALLOW_SEALING);
+    assert_int_equal(write(open_memory, bytes, (size_t)count), count);
+    assert_int_equal(launch_order_unseal(&got, open_memory, &err), -EPERM);
+    assert_string_equal(err.text, "order: not sealed");
+    close(open_memory);
+    close(sealed);
 }
 
 static void a_bad_value_is_named(void **state)
@@ -175,16 +197,16 @@ static void a_bad_value_is_named(void **state)
     static char empty[] = "id=1\0end=";
     struct launch_order got;
     struct error err;
-    assert_int_equal(launch_file_read(&got, text, sizeof text, &err), -EINVAL);
-    assert_string_equal(err.text, "launch file: id is '-1'");
-    assert_int_equal(launch_file_read(&got, number, sizeof number, &err), -EINVAL);
-    assert_string_equal(err.text, "launch file: attempt is '4x'");
-    assert_int_equal(launch_file_read(&got, bare, sizeof bare, &err), -EINVAL);
-    assert_int_equal(launch_file_read(&got, empty, sizeof empty, &err), -EINVAL);
-    assert_string_equal(err.text, "launch file: no command");
+    assert_int_equal(launch_order_read(&got, text, sizeof text, &err), -EINVAL);
+    assert_string_equal(err.text, "order: id is '-1'");
+    assert_int_equal(launch_order_read(&got, number, sizeof number, &err), -EINVAL);
+    assert_string_equal(err.text, "order: attempt is '4x'");
+    assert_int_equal(launch_order_read(&got, bare, sizeof bare, &err), -EINVAL);
+    assert_int_equal(launch_order_read(&got, empty, sizeof empty, &err), -EINVAL);
+    assert_string_equal(err.text, "order: no command");
 }
 
-/* Records of a launch file that would be complete after them. */
+/* Records of an order that would be complete after them. */
 static int read_records(const char *records, size_t count, struct error *err)
 {
     static const char rest[] = "arg=x\0cwd=/\0out=/o\0ckpt_dir=/c\0gpus=\0end=";
@@ -192,9 +214,9 @@ static int read_records(const char *records, size_t count, struct error *err)
     struct launch_order got;
     memcpy(text, records, count);
     memcpy(text + count, rest, sizeof rest);
-    int r = launch_file_read(&got, text, count + sizeof rest, err);
+    int r = launch_order_read(&got, text, count + sizeof rest, err);
     if (r == 0)
-        launch_file_release(&got);
+        launch_order_release(&got);
     return r;
 }
 
@@ -226,8 +248,8 @@ static void numbers_have_the_bounds_of_their_field(void **state)
         { "steps_kept=1e-3", true },
         { "steps_kept=", false },
         { "steps_kept=1s", false },
-        { "group=7", true },
-        { "group=-7", false },
+        { "denied=7:8", true },
+        { "denied=7", false },
         { "of_a_newer_berthd=1", true },
     };
     struct error err;
@@ -237,20 +259,20 @@ static void numbers_have_the_bounds_of_their_field(void **state)
             fail_msg("%s", cases[i].record);
 }
 
-static void groups_and_folders_are_checked(void **state)
+static void devices_and_folders_are_checked(void **state)
 {
-    char groups[(LAUNCH_GROUPS_MAX + 1) * 8];
+    char devices[(LAUNCH_DENIED_MAX + 1) * 11];
     struct launch_order got;
     struct error err;
-    for (size_t i = 0; i <= LAUNCH_GROUPS_MAX; i++)
-        memcpy(groups + i * 8, "group=7", 8);
-    assert_int_equal(read_records(groups, LAUNCH_GROUPS_MAX * 8, &err), 0);
-    assert_int_equal(read_records(groups, sizeof groups, &err), -EINVAL);
-    assert_string_equal(err.text, "launch file: bad group '7'");
+    for (size_t i = 0; i <= LAUNCH_DENIED_MAX; i++)
+        memcpy(devices + i * 11, "denied=7:8", 11);
+    assert_int_equal(read_records(devices, LAUNCH_DENIED_MAX * 11, &err), 0);
+    assert_int_equal(read_records(devices, sizeof devices, &err), -EINVAL);
+    assert_string_equal(err.text, "order: bad device '7:8'");
 
     static char bare[] = "script=/x\0cwd=/\0out=/o\0ckpt_dir=/c\0end=";
-    assert_int_equal(launch_file_read(&got, bare, sizeof bare, &err), -EINVAL);
-    assert_string_equal(err.text, "launch file: cwd, out, ckpt_dir or gpus missing");
+    assert_int_equal(launch_order_read(&got, bare, sizeof bare, &err), -EINVAL);
+    assert_string_equal(err.text, "order: cwd or gpus missing");
 }
 
 RUN_CASES(TEST(an_end_is_read_as_it_was_written), TEST(what_is_no_end_is_refused),
@@ -258,5 +280,6 @@ RUN_CASES(TEST(an_end_is_read_as_it_was_written), TEST(what_is_no_end_is_refused
           TEST(long_lines_and_nonsense_are_refused),
           TEST(an_order_is_read_as_it_was_written),
           TEST(an_order_cut_short_is_refused_wherever_it_is_cut),
-          TEST(a_bad_value_is_named), TEST(numbers_have_the_bounds_of_their_field),
-          TEST(groups_and_folders_are_checked));
+          TEST(only_sealed_memory_is_an_order), TEST(a_bad_value_is_named),
+          TEST(numbers_have_the_bounds_of_their_field),
+          TEST(devices_and_folders_are_checked));

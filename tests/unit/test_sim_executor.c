@@ -6,6 +6,7 @@
 
 #include "executor/sim/sim.h"
 #include "model/outbox.h"
+#include "support/state_check.h"
 
 /* A world by hand, with the simulated cluster to carry out its orders. */
 struct bench {

@@ -1,5 +1,6 @@
 /* What each event does to the books, and which events are too late to do anything. */
 #include "support/world.h"
+#include "support/state_check.h"
 
 #include <math.h>
 #include <string.h>

@@ -98,6 +98,20 @@ static void bursty_arrivals_come_in_bursts(void **state)
     assert_true(sqrt(square[1] / mean[1] / mean[1] - 1) > 2);
 }
 
+/* The mean of tables_run_s(), exactly. */
+static double mean_run_s(const struct trace_tables *trace, uint32_t class)
+{
+    const double *run_s = trace->run_s[class];
+    double mean = 0;
+    for (uint32_t i = 1; i < TRACE_POINTS; i++) {
+        double share = tables_points[i] - tables_points[i - 1];
+        double ratio = run_s[i] / run_s[i - 1];
+        double between = ratio == 1 ? run_s[i] : (run_s[i] - run_s[i - 1]) / log(ratio);
+        mean += share * between;
+    }
+    return mean;
+}
+
 static void the_mean_run_time_is_that_of_the_table(void **state)
 {
     const struct trace_tables *philly = &tables_traces[0];
@@ -105,7 +119,7 @@ static void the_mean_run_time_is_that_of_the_table(void **state)
     enum { STEPS = 100000 };
     for (uint32_t i = 0; i < STEPS; i++)
         sum += tables_run_s(philly, 0, (i + 0.5) / STEPS);
-    assert_true(fabs(sum / STEPS / tables_mean_s(philly, 0) - 1) < 0.001);
+    assert_true(fabs(sum / STEPS / mean_run_s(philly, 0) - 1) < 0.001);
     assert_true(tables_run_s(philly, 0, 0.5) == 1299);
     for (int t = 0; tables_names[t]; t++) {
         double shares = 0;

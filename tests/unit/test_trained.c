@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "model/job.h"
-#include "workload/trained.h"
+#include "workload/preset_slaq.h"
 #include "workload/workload.h"
 
 static char path[64];

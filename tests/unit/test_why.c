@@ -22,6 +22,7 @@
 #include "model/throughput.h"
 #include "policy/policy.h"
 #include "store/store.h"
+#include "support/state_check.h"
 
 #define SECOND INT64_C(1000000000)
 #define JOBS_MAX 64
@@ -199,9 +200,18 @@ static void ask(struct stage *stage, job_id job)
     state_check(&stage->engine.state);
 }
 
+static const struct reason *find_reason(const struct reasons *reasons,
+                                        const char *token)
+{
+    for (uint32_t i = 0; i < reasons->count; i++)
+        if (strcmp(reasons->list[i].token, token) == 0)
+            return &reasons->list[i];
+    return NULL;
+}
+
 static const char *text_of(const struct stage *stage, const char *token)
 {
-    const struct reason *reason = reasons_find(&stage->why.reasons, token);
+    const struct reason *reason = find_reason(&stage->why.reasons, token);
     if (!reason)
         fail_msg("no reason '%s'", token);
     return reason->text;
@@ -321,7 +331,7 @@ static void the_order_of_the_queue(void **state)
 
     ask(stage, small);
     assert_says(stage, "order", "job 2 came before it");
-    assert_null(reasons_find(&stage->why.reasons, "resources"));
+    assert_null(find_reason(&stage->why.reasons, "resources"));
     assert_int_equal(stage->why.reasons.ahead_count, 1);
     assert_int_equal(stage->why.reasons.ahead[0].id, 2);
     assert_brief(stage, small, "order");

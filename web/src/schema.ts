@@ -1,5 +1,68 @@
 // schema.ts - the API's types; made by types.mjs from docs/api/openapi.yaml, not by hand.
 
+export interface Token {
+  id: number;
+  scope: "flow" | "read" | "submit" | "admin";
+  uid: number;
+  /** the number, until the name was looked up */
+  user: string;
+  state: "valid" | "expired" | "revoked";
+  created: number;
+  /** absent: never */
+  expires?: number;
+  /** last; on disk to the minute */
+  used?: number;
+  revoked?: number;
+}
+
+/** numbers (seconds, bytes), texts as people write them (90m, 2G, te,be), none for no limit, null to forget what was set */
+export interface LimitValues {
+  jobs?: unknown;
+  waiting?: unknown;
+  job_gpus?: unknown;
+  job_time?: unknown;
+  weight?: unknown;
+  class?: unknown;
+  grace?: unknown;
+  connections?: unknown;
+  bytes_in_flight?: unknown;
+  bytes_stored?: unknown;
+  submits_per_s?: unknown;
+}
+
+export interface LimitSettings {
+  default?: LimitValues;
+  users?: Record<string, LimitValues>;
+  groups?: Record<string, LimitValues>;
+  /** alone: forget all that was set */
+  reset?: boolean;
+}
+
+export interface Limits {
+  user: string;
+  /** root and the user that berthd runs as have no limits */
+  exempt: boolean;
+  /** by key */
+  limits: Record<string, {
+    /** absent: none */
+    limit?: unknown;
+    /** absent: it is not counted */
+    used?: number;
+    scope?: "default" | "group" | "user";
+    /** of the user or group */
+    name?: string;
+    set?: "built-in" | "file" | "live";
+  }>;
+  /** for administrators */
+  settings?: ({
+    scope: "default" | "group" | "user";
+    name?: string;
+    key: string;
+    value: unknown;
+    set: "built-in" | "file" | "live";
+  })[];
+}
+
 /** a job as somebody asks for it */
 export interface Request {
   /** program and arguments; with a script: its arguments */
@@ -49,7 +112,9 @@ export interface Request {
   ckpt_dir?: string;
   /** a Slurm job appends lines "STEP LOSS TOTAL" to it; place holders as in output */
   progress_file?: string;
-  /** extended regular expression with groups named by order: step, loss */
+  /** of the submitter, for the job's files; 0: 022 */
+  umask?: number;
+  /** extended regular expression of at most 512 bytes with a group for the step and one for the loss, by name ((?<step>…), (?<loss>…)) or in this order */
   pattern?: string;
   /** to Slurm, by its clock: tells a job from another of the same number */
   submitted?: number;
@@ -197,8 +262,16 @@ export interface Server {
   executor?: string;
   /** why Slurm does not answer; absent while it does */
   trouble?: string;
+  /** why nothing is accepted: the database cannot be written or found; absent otherwise */
+  store_trouble?: string;
   system?: boolean;
+  /** what the kernel enforces for each job; absent on a cluster of Slurm */
+  enforced?: ("processes" | "memory" | "pids" | "cpu" | "devices")[];
   state_dir?: string;
+  /** where other machines connect; absent: it does not listen */
+  tls_port?: number;
+  /** of its public key, as tokens have it */
+  fingerprint?: string;
   started?: number;
   jobs?: {
     pending?: number;

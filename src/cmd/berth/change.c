@@ -1,9 +1,8 @@
-/* change.c - berth cancel, hold and release: one change for several jobs. */
+/* change.c - berth hold and release: one change for several jobs. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "cmd/berth/connection.h"
 #include "cmd/berth/format.h"
 
@@ -13,47 +12,29 @@ static const struct flag change_flags[] = {
     { 0 },
 };
 
-/* The method and body of the command's request. */
-static const char *choose_method(const struct flags *flags, struct json **ret_body)
-{
-    *ret_body = NULL;
-    if (strcmp(flags->command->name, "cancel") == 0)
-        return "DELETE";
-    *ret_body = json_new_object();
-    json_put_flag(*ret_body, "hold", strcmp(flags->command->name, "hold") == 0);
-    return "PATCH";
-}
-
-/*
- * A job that cannot be changed does not keep the others from being changed.  The last job is
- * changed first: no job that is about to be cancelled starts because another was cancelled.
- */
+/* A job that cannot be changed does not keep the others from being changed. */
 static int change_each(const struct flags *flags, struct call *call,
                        const uint64_t *ids, uint32_t count, struct json *done)
 {
-    struct json *body = NULL;
-    const char *method = choose_method(flags, &body);
-    struct json **rows = memory_checked(calloc(count, sizeof *rows));
+    struct json *body = json_new_object();
     int status = 0;
-    for (uint32_t i = count; i-- > 0;) {
+    json_put_flag(body, "hold", strcmp(flags->command->name, "hold") == 0);
+    for (uint32_t i = 0; i < count; i++) {
         char path[64];
         struct json *answer;
         struct error err;
         snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, ids[i]);
-        int r = call_json(call, method, path, body, &answer, &err);
+        int r = call_json(call, "PATCH", path, body, &answer, &err);
         if (r < 0) {
             status = command_status(flags, r, &err);
             continue;
         }
-        rows[i] = json_new_object();
-        json_put_count(rows[i], "id", (int64_t)ids[i]);
-        json_put_text(rows[i], "state", json_text_or(answer, "state", ""));
+        struct json *row = json_new_object();
+        json_put_count(row, "id", (int64_t)ids[i]);
+        json_put_text(row, "state", json_text_or(answer, "state", ""));
+        json_add(done, row);
         json_free(answer);
     }
-    for (uint32_t i = 0; rows && i < count; i++)
-        if (rows[i])
-            json_add(done, rows[i]);
-    free(rows);
     json_free(body);
     return status;
 }
@@ -85,16 +66,6 @@ static int change_run(const struct flags *flags)
     free(ids);
     return status;
 }
-
-const struct command command_cancel = {
-    .name = "cancel",
-    .group = "Use",
-    .brief = "end jobs, or take them out of the queue",
-    .usage = "ID… [--json]",
-    .flags = change_flags,
-    .more = "Several numbers may be given, and ranges: 5 7-9.",
-    .run = change_run,
-};
 
 const struct command command_hold = {
     .name = "hold",

@@ -17,7 +17,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
-#include <regex.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -40,6 +39,7 @@
 #include "cmd/berth/format.h"
 #include "cmd/berth/request_builder.h"
 #include "cmd/berth/request_source.h"
+#include "host/pattern.h"
 #include "lab/scratch.h"
 #include "model/event_record.h"
 
@@ -72,7 +72,7 @@ struct check_signs {
     int inotify; /* -1: not open */
     char folder[4096];
     char output[4096];
-    regex_t pattern;
+    struct pattern pattern;
     bool compiled;
 
     uint32_t written, read; /* files, since signs_reset() */
@@ -116,22 +116,15 @@ static int signs_open(struct check_signs *signs, const char *folder, const char 
     *signs = (struct check_signs){ .inotify = -1 };
     snprintf(signs->folder, sizeof signs->folder, "%s", folder);
     snprintf(signs->output, sizeof signs->output, "%s", output);
-    int r = regcomp(&signs->pattern, pattern ? pattern : DEFAULT_PATTERN, REG_EXTENDED);
-    if (r != 0) {
-        char text[100];
-        regerror(r, &signs->pattern, text, sizeof text);
-        return error_set(err, -EINVAL, "--pattern: %s", text);
-    }
-    signs->compiled = true;
-    if (signs->pattern.re_nsub < 1)
-        return error_set(err, -EINVAL, "--pattern: want a (group) that is the step");
-    return 0;
+    int r = pattern_init(&signs->pattern, pattern ? pattern : DEFAULT_PATTERN, err);
+    signs->compiled = r == 0;
+    return r;
 }
 
 static void signs_close(struct check_signs *signs)
 {
     if (signs->compiled)
-        regfree(&signs->pattern);
+        pattern_release(&signs->pattern);
     if (signs->inotify >= 0)
         close(signs->inotify);
     signs->compiled = false;
@@ -221,11 +214,13 @@ static bool signs_find_steps(const struct check_signs *signs, int64_t from, int6
         return false;
     fseeko(file, from, SEEK_SET);
     while (ftello(file) < to && fgets(line, sizeof line, file)) {
-        regmatch_t found[2];
-        if (!strchr(line, '\n') || regexec(&signs->pattern, line, 2, found, 0) != 0 ||
-            found[1].rm_so < 0)
-            continue; /* without a line end it is not complete yet */
-        double step = strtod(line + found[1].rm_so, NULL);
+        double step, loss;
+        char *end = strchr(line, '\n');
+        if (!end)
+            continue; /* it is not complete yet */
+        *end = '\0';
+        if (!pattern_match(&signs->pattern, line, &step, &loss) || isnan(step))
+            continue;
         if (!any)
             *ret_first = step;
         *ret_last = step;

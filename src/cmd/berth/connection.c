@@ -4,11 +4,38 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/patience.h"
 #include "api/programs.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "cmd/berth/flag_values.h"
 #include "cmd/berth/format.h"
+
+#define SAY_AFTER_NS INT64_C(2000000000) /* shorter waits are not worth a word */
+
+/* Say once, after a while, what a command waits for. */
+static bool report_waiting(void *context, const char *sentence)
+{
+    static int64_t since_ns;
+    static bool is_said;
+    const struct flags *flags = context;
+    if (since_ns == 0)
+        since_ns = clock_now_ns();
+    if (!is_said && clock_now_ns() - since_ns > SAY_AFTER_NS) {
+        fprintf(stderr, "berth %s: %s; waiting\n", flags->command->name, sentence);
+        is_said = true;
+    }
+    return true;
+}
+
+void connection_wait(struct call *call, const struct flags *flags, double seconds)
+{
+    struct patience *patience = call_patience(call);
+    *patience = (struct patience){ .seconds = seconds,
+                                   .wait = report_waiting,
+                                   .context = (void *)(uintptr_t)flags };
+}
 
 int connection_open(struct call **ret_call, const struct flags *flags)
 {
@@ -17,6 +44,7 @@ int connection_open(struct call **ret_call, const struct flags *flags)
     int r = call_open(&call, flags_get(flags, "socket"), &err);
     if (r < 0)
         return command_status(flags, r, &err);
+    connection_wait(call, flags, PATIENCE_S);
     const char *no = getenv("BERTH_NO_START");
     if (call_is_standard(call) && !(no && *no) && !call_answers(call)) {
         r = programs_start_berthd(call, NULL, NULL, &err);

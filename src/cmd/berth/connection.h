@@ -16,11 +16,22 @@
             "berthd's socket or URL; BERTH_ADDR, else the usual place" \
     }
 
+/* For commands that submit. */
+#define CONNECTION_KEY_FLAG \
+    { \
+        "idempotency-key", 0, "KEY", \
+            "submit once, however often it is repeated (default: random)" \
+    }
+
 /*
  * Connect to berthd.  At the usual address it is started if it does not run, unless
  * BERTH_NO_START is set.  0, or an exit status after a message.
  */
 int connection_open(struct call **ret_call, const struct flags *flags);
+
+/* How long requests are tried again while berthd has no room for them; it is said on standard
+ * error.  connection_open() has set a minute. */
+void connection_wait(struct call *call, const struct flags *flags, double seconds);
 
 /* Connect, and make one call.  'body' may be NULL.  0, or an exit status after a message. */
 int connection_call(const struct flags *flags, const char *method, const char *path,

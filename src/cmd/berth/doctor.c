@@ -193,6 +193,31 @@ static bool has_slurm(void)
     return access(conf ? conf : "/etc/slurm/slurm.conf", R_OK) == 0;
 }
 
+/* What the kernel enforces for each job of the berthd that runs. */
+static void check_isolation(struct json *checks, const struct json *server)
+{
+    static const char *const wanted[] = { "processes", "memory", "pids", "cpu",
+                                          "devices" };
+    const struct json *enforced = json_get(server, "enforced");
+    char has[200] = "", lacks[200] = "";
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        bool found = false;
+        for (size_t k = 0; k < json_count(enforced); k++) {
+            const char *name = json_as_text(json_item(enforced, k));
+            found = found || (name && strcmp(name, wanted[i]) == 0);
+        }
+        char *text = found ? has : lacks;
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof has - used, "%s%s", used ? ", " : "", wanted[i]);
+    }
+    char text[440];
+    snprintf(text, sizeof text, "enforced for each job: %s%s%s", *has ? has : "nothing",
+             *lacks ? "; not enforced: " : "", lacks);
+    if (enforced)
+        add_check(checks, "isolation", *lacks ? LESS : FINE, text,
+                  "needs cgroups with these controllers, as root or delegated");
+}
+
 static void check_daemon(struct json *checks, const struct flags *flags)
 {
     struct call *call = NULL;
@@ -218,8 +243,12 @@ static void check_daemon(struct json *checks, const struct flags *flags)
         snprintf(text, sizeof text, "berth %s, berthd %.40s", BERTH_VERSION, version);
         add_check(checks, "versions", strcmp(version, BERTH_VERSION) == 0 ? FINE : LESS,
                   text, "'berth down' and 'berth up': jobs go on meanwhile");
+        check_isolation(checks, server);
         if (strncmp(json_text_or(server, "executor", ""), "slurm", 5) == 0)
             check_slurm(checks, json_text_or(server, "executor", ""));
+        if (json_get(server, "store_trouble"))
+            add_check(checks, "store", BAD, json_text_or(server, "store_trouble", ""),
+                      "nothing is accepted until it can be written; what runs goes on");
         if (json_get(server, "trouble"))
             add_check(checks, "Slurm", BAD, json_text_or(server, "trouble", ""),
                       "nothing starts until it answers; what runs goes on");
@@ -329,7 +358,7 @@ static void check_rights(struct json *checks)
 {
     char text[120];
     snprintf(text, sizeof text, "user %u%s", (unsigned)getuid(),
-             geteuid() == 0 ? ", root: may serve everybody (berthd --system)"
+             geteuid() == 0 ? ", root: may serve all users (berthd --system)"
                             : ": serves this user alone");
     add_check(checks, "rights", FINE, text, NULL);
     struct utsname name;

@@ -11,25 +11,6 @@
 #include "model/event_record.h"
 
 #define LABEL 16 /* characters before the bar */
-#define SPANS_KEPT 16384
-
-void gantt_init(struct gantt *gantt, double slot_s)
-{
-    *gantt = (struct gantt){ .slot_s = slot_s };
-    occupancy_init(&gantt->occupancy, SPANS_KEPT);
-}
-
-void gantt_release(struct gantt *gantt)
-{
-    occupancy_release(&gantt->occupancy);
-    free(gantt->rows);
-    free(gantt->first_row);
-}
-
-void gantt_event(struct gantt *gantt, const struct event_record *record)
-{
-    occupancy_apply(&gantt->occupancy, record);
-}
 
 static int64_t slot_at(const struct gantt *gantt, int64_t ns)
 {
@@ -201,7 +182,7 @@ void gantt_update(struct gantt *gantt, const struct json *nodes,
     bool is_first = gantt->last == 0;
     if (slot - gantt->last >= GANTT_SLOTS) { /* nothing is known of the time between */
         occupancy_release(&gantt->occupancy);
-        occupancy_init(&gantt->occupancy, SPANS_KEPT);
+        occupancy_init(&gantt->occupancy, GANTT_SPANS);
     }
     gantt->last = slot;
     read_nodes(gantt, nodes, &shares);

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "metrics/occupancy.h"
 
@@ -12,6 +13,7 @@ struct json;
 
 #define GANTT_SLOTS 240 /* of time that are drawn at most */
 #define GANTT_NAME 24
+#define GANTT_SPANS 16384 /* that are kept */
 
 struct gantt_row {
     char name[GANTT_NAME + 1]; /* node, type, and number of the GPU */
@@ -30,8 +32,18 @@ struct gantt {
     uint32_t node_count, node_room;
 };
 
-void gantt_init(struct gantt *gantt, double slot_s);
-void gantt_release(struct gantt *gantt);
+static inline void gantt_init(struct gantt *gantt, double slot_s)
+{
+    *gantt = (struct gantt){ .slot_s = slot_s };
+    occupancy_init(&gantt->occupancy, GANTT_SPANS);
+}
+
+static inline void gantt_release(struct gantt *gantt)
+{
+    occupancy_release(&gantt->occupancy);
+    free(gantt->rows);
+    free(gantt->first_row);
+}
 
 /*
  * Make the chart agree with the allocations in 'nodes' at 'now_s'.  'jobs' has the start times
@@ -41,7 +53,10 @@ void gantt_update(struct gantt *gantt, const struct json *nodes,
                   const struct json *jobs, double now_s);
 
 /* Apply an event of the stream, between two updates. */
-void gantt_event(struct gantt *gantt, const struct event_record *record);
+static inline void gantt_event(struct gantt *gantt, const struct event_record *record)
+{
+    occupancy_apply(&gantt->occupancy, record);
+}
 
 /* At most 'row_max' rows, 'width' characters wide; the newest moment at the right. */
 void gantt_print(const struct gantt *gantt, FILE *file, uint32_t width,

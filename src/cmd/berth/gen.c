@@ -7,7 +7,7 @@
 #include "base/output.h"
 #include "base/suggest.h"
 #include "cmd/berth/command.h"
-#include "cmd/berth/settings.h"
+#include "cmd/berth/policies.h"
 #include "workload/csv.h"
 #include "workload/preset.h"
 #include "workload/workload.h"
@@ -71,7 +71,7 @@ static int gen_run(const struct flags *flags)
         return command_wrong(
             flags, "--preset is missing; '--preset list' shows what there is");
     if (strcmp(given, "list") == 0) {
-        settings_print_presets(stdout);
+        policies_print_presets(stdout);
         return 0;
     }
     char name[64];

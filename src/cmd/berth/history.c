@@ -12,7 +12,7 @@
 
 static const struct flag history_flags[] = {
     { "user", 'u', "NAME", "whose jobs; everybody's" },
-    { "state", 't', "LIST", "in these states: COMPLETED,FAILED…" },
+    { "state", 't', "LIST", "in these states; all that have ended" },
     { "name", 'n', "NAME", "of this name" },
     { "since", 0, "WHEN", "submitted then or later: 2d (ago), 2031-02-28" },
     { "until", 0, "WHEN", "submitted before" },
@@ -152,6 +152,8 @@ static int make_query(const struct flags *flags, struct buf *path)
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
         if (flags_get(flags, filters[i]))
             connection_add_query(path, filters[i], flags_get(flags, filters[i]));
+    if (!flags_get(flags, "state"))
+        connection_add_query(path, "state", "COMPLETED,FAILED,CANCELLED,REJECTED");
     snprintf(limit, sizeof limit, "%llu",
              (unsigned long long)flags_count(flags, "limit", 1, 100000, 100));
     connection_add_query(path, "limit", limit);

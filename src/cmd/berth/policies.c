@@ -5,10 +5,55 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cmd/berth/command.h"
-#include "cmd/berth/settings.h"
+#include "cmd/berth/policies.h"
 #include "cmd/berth/terminal.h"
 #include "flow/flow.h"
 #include "policy/policy.h"
+#include "base/buf.h"
+#include "base/param.h"
+#include "workload/preset.h"
+
+/* --- settings ---------------------------------------------------------------------------- */
+
+static void print_headline(const char *name, const char *brief, FILE *file)
+{
+    char line[256];
+    snprintf(line, sizeof line, "%s - %s", name, brief);
+    terminal_print_wrapped(line, 0, file);
+}
+
+static void print_settings(const struct field *params, FILE *file)
+{
+    for (const struct field *p = params; p && p->name; p++) {
+        struct buf text;
+        char left[64];
+        char min[24];
+        char max[24];
+        buf_init(&text, 4096);
+        snprintf(left, sizeof left, "%s=%s", p->name, p->standard);
+        buf_text(&text, p->brief);
+        if (p->unit)
+            buf_print(&text, " (%s)", p->unit);
+        if (p->min != 0 || p->max != 0)
+            buf_print(&text, ", %s to %s", field_show_number(min, sizeof min, p->min),
+                      field_show_number(max, sizeof max, p->max));
+        for (uint32_t i = 0; p->type == FIELD_CHOICE && p->choices[i]; i++)
+            buf_print(&text, "%s%s", i ? "|" : ": ", p->choices[i]);
+        fprintf(file, "  %-22s ", left);
+        terminal_print_wrapped(text.bytes, 25, file);
+        buf_release(&text);
+    }
+}
+
+void policies_print_presets(FILE *file)
+{
+    for (const struct preset *const *p = preset_list; *p; p++) {
+        if (p != preset_list)
+            fputc('\n', file);
+        print_headline((*p)->name, (*p)->brief, file);
+        print_settings((*p)->params, file);
+    }
+}
 
 static const struct flag policies_flags[] = {
     { "json", 0, NULL, "for programs: one object" },
@@ -44,12 +89,12 @@ static struct policy_summary summarize_flow_policy(const struct flow_policy *flo
 
 static void print_summary(struct policy_summary summary)
 {
-    settings_print_headline(summary.name, summary.brief, stdout);
+    print_headline(summary.name, summary.brief, stdout);
     printf("  from: ");
     terminal_print_wrapped(summary.source, 8, stdout);
     if (!summary.params)
         printf("  no settings\n");
-    settings_print(summary.params, stdout);
+    print_settings(summary.params, stdout);
 }
 
 static struct json *make_summary_json(struct policy_summary summary)

@@ -37,6 +37,11 @@ static int show_once(const struct flags *flags, struct call *call, const char *p
         job_table_print(jobs, stdout, terminal_width(stdout),
                         terminal_has_colours(stdout));
     fflush(stdout);
+    if (json_flag_at(answer, "limited"))
+        fprintf(stderr,
+                "berth queue: only the first %zu jobs are shown; --user, --state and "
+                "--name select others\n",
+                json_count(jobs));
     if (trouble)
         fprintf(stderr,
                 "Slurm does not answer, and nothing starts until it does: %.150s\n",

@@ -4,10 +4,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,7 +18,9 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "cmd/berth/flag_values.h"
+#include "host/pattern.h"
 
+#define STANDARD_UMASK 022 /* what a job has unless told otherwise */
 #define TEXT_MAX (1u << 20)
 
 /* A flag: how its value is read, and the field it goes to. */
@@ -237,15 +239,8 @@ static int set_signal(struct request_builder *builder, const char *key,
 static int set_pattern(struct request_builder *builder, const char *key,
                        const char *value, struct error *err)
 {
-    regex_t regex;
-    char why[128];
-    int r = regcomp(&regex, value, REG_EXTENDED);
-    if (r != 0) {
-        regerror(r, &regex, why, sizeof why);
-        return error_set(err, -EINVAL, "\"%.60s\": %s", value, why);
-    }
-    regfree(&regex);
-    return set_text(builder, key, value, err);
+    int r = pattern_check(value, err);
+    return r < 0 ? r : set_text(builder, key, value, err);
 }
 
 static int set_chdir(struct request_builder *builder, const char *key,
@@ -412,9 +407,19 @@ static int put_sizes(struct request_builder *builder, struct error *err)
     return 0;
 }
 
+/* For the files of a job that runs as its user but under another's service. */
+static void put_umask(struct request_builder *builder)
+{
+    mode_t mask = umask(0);
+    umask(mask);
+    if (mask != STANDARD_UMASK)
+        json_put_count(builder->fields, "umask", mask);
+}
+
 static int put_working_folder(struct request_builder *builder, struct error *err)
 {
     char path[PATH_MAX];
+    put_umask(builder);
     if (json_get(builder->fields, "cwd"))
         return 0;
     if (!getcwd(path, sizeof path))

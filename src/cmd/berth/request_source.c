@@ -141,15 +141,67 @@ static void note_unknown_flag(struct script_lines *lines, const char *word)
     buf_print(&lines->passed, "%s%s", lines->passed.count > 0 ? ", " : "", name);
 }
 
-/* Drop unknown flags with their values; returns how many words are left. */
-static uint32_t drop_unknown_flags(struct script_lines *lines, char **words,
-                                   uint32_t count)
+/*
+ * sbatch's flags that say which resources a job gets, by how they begin: a job without them
+ * would run on something else than it asks for.  Flags that are understood are not looked up.
+ */
+static bool is_resource_flag(const char *word)
 {
-    uint32_t kept = 1;
+    static const char *const beginnings[] = {
+        "--gpu",
+        "--cpus",
+        "--gres=",
+        "--tres",
+        "--ntasks",
+        "--mem=",
+        "--mem-per",
+        "--mincpus",
+        "--cores-per",
+        "--sockets-per",
+        "--threads-per",
+        "--extra-node",
+        "-B",
+        "--nodelist",
+        "-w",
+        "--nodefile",
+        "-F",
+        "--exclude",
+        "-x",
+        "--exclusive",
+        "--core-spec",
+        "-S",
+        "--thread-spec",
+        "--tmp",
+        "--use-min-nodes",
+        "--licenses",
+        "-L",
+        "--reservation",
+    };
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+        if (strncmp(word, beginnings[i], strlen(beginnings[i])) == 0)
+            return strncmp(word, "--gpu-bind", 10) != 0 &&
+                   strncmp(word, "--gpu-freq", 10) != 0;
+    return false;
+}
+
+/*
+ * Drop unknown flags with their values: how many words are left.  -EINVAL if one of them says
+ * which resources the job gets.
+ */
+static int drop_unknown_flags(struct script_lines *lines, char **words, uint32_t count,
+                              struct error *err)
+{
+    int kept = 1;
     for (uint32_t i = 1; i < count; i++) {
         if (words[i][0] != '-' || words[i][1] == '\0')
             continue; /* the value of a flag that was dropped */
         const struct flag *flag = find_flag(words[i]);
+        if (!flag && is_resource_flag(words[i]))
+            return error_set(err, -EINVAL,
+                             "%.60s: Berth has no such flag, and the job would run on "
+                             "other resources than it asks for; use --gpus, "
+                             "--gpus-per-node, --nodes, --cpus-per-task, --mem",
+                             words[i]);
         if (!flag) {
             note_unknown_flag(lines, words[i]);
             continue;
@@ -170,8 +222,10 @@ static int read_line(struct script_lines *lines, const char *text, bool lenient,
     int r = flag_value_words(lines->builder->arena, text, words + 1, WORDS_MAX, &count,
                              &inner);
     count++;
-    if (r == 0) {
-        count = lenient ? drop_unknown_flags(lines, words, count) : count;
+    if (r == 0 && lenient)
+        r = drop_unknown_flags(lines, words, count, &inner);
+    count = r > 0 ? (uint32_t)r : count;
+    if (r >= 0) {
         words[count] = NULL;
         r = flags_walk(builder_flags, false, (int)count, words, set_flag, lines, &first,
                        &inner);

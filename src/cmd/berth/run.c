@@ -1,11 +1,13 @@
 /* run.c - berth run: a job in the foreground, as if it ran in this terminal. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "api/patience.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "cmd/berth/connection.h"
@@ -18,6 +20,7 @@
 
 static const struct flag run_flags[] = {
     REQUEST_BUILDER_FLAGS,
+    CONNECTION_KEY_FLAG,
     CONNECTION_FLAGS,
     { 0 },
 };
@@ -49,10 +52,17 @@ static int call_job(struct run_watch *watch, const char *method, const char *mor
     return call_json(watch->call, method, path, NULL, ret, err);
 }
 
+/* Queries in between never wait: the output would stop meanwhile. */
+static void set_patience(struct run_watch *watch, double seconds)
+{
+    call_patience(watch->call)->seconds = seconds;
+}
+
 static void cancel_job(struct run_watch *watch)
 {
     struct error err;
     watch->cancelled = true;
+    set_patience(watch, PATIENCE_S);
     int r = call_job(watch, "DELETE", "", NULL, &err);
     if (r == 0)
         fprintf(stderr,
@@ -83,6 +93,7 @@ static void print_why(struct run_watch *watch)
 static void report_state(struct run_watch *watch)
 {
     struct json *job = NULL;
+    set_patience(watch, 0);
     if (call_job(watch, "GET", "", &job, NULL) < 0)
         return;
     const char *state = json_text_or(job, "state", "");
@@ -106,6 +117,7 @@ static bool on_idle(void *context)
     int64_t now = clock_now_ns();
     if (now >= watch->ask_ns && !watch->cancelled) {
         report_state(watch);
+        call_rest(watch->call); /* one connection for each 'berth run' */
         watch->ask_ns = now + ASK_AGAIN_NS;
     }
     return true;
@@ -120,6 +132,13 @@ static bool on_output(void *context, const char *bytes, size_t count)
     return !watch->lost_output && asked_to_stop < 2;
 }
 
+/* Of the output, for a connection; the job goes on. */
+static bool keep_waiting(void *context, const char *sentence)
+{
+    (void)sentence;
+    return on_idle(context);
+}
+
 /* Show the job's output until it has ended; berthd may be restarted meanwhile. */
 static int follow_output(struct run_watch *watch, const char *address,
                          struct error *err)
@@ -127,6 +146,11 @@ static int follow_output(struct run_watch *watch, const char *address,
     struct call_stream stream = { on_output, on_idle, watch };
     struct call *call = NULL;
     int r = call_open(&call, address, err);
+    if (r == 0) {
+        connection_wait(call, watch->flags, INFINITY);
+        call_patience(call)->wait = keep_waiting;
+        call_patience(call)->context = watch;
+    }
     for (int away = 0; r == 0 && away < AWAY_MAX && asked_to_stop < 2;) {
         char path[96];
         uint64_t before = watch->bytes;
@@ -159,6 +183,7 @@ static int exit_status(struct run_watch *watch)
 {
     struct json *job = NULL;
     struct error err;
+    set_patience(watch, INFINITY);
     int r = call_job(watch, "GET", "", &job, &err);
     for (int i = 0; r == 0 && i < 50 && !has_ended(json_text_or(job, "state", ""));
          i++) {
@@ -216,7 +241,10 @@ static int submit_and_watch(const struct flags *flags, const struct json *body)
     int status = connection_open(&watch.call, flags);
     if (status)
         return status;
-    int r = call_json(watch.call, "POST", "/v1/jobs", body, &answer, &err);
+    connection_wait(watch.call, flags, INFINITY); /* as one waits for GPUs */
+    int r = call_submit(watch.call, body, flags_get(flags, "idempotency-key"), &answer,
+                        &err);
+    call_rest(watch.call);
     if (r < 0) {
         call_close(watch.call);
         return command_status(flags, r, &err);
@@ -224,7 +252,7 @@ static int submit_and_watch(const struct flags *flags, const struct json *body)
     const char *rejected = json_text_or(answer, "rejected", "");
     json_as_count(json_get(answer, "id"), &id);
     watch.id = (uint64_t)id;
-    status = *rejected ? command_failed(flags, "it can never run: %s", rejected)
+    status = *rejected ? command_wrong(flags, "it can never run: %s", rejected)
                        : watch_job(&watch, flags_get(flags, "socket"));
     json_free(answer);
     call_close(watch.call);

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/param.h"
 #include "cmd/berth/command.h"
-#include "cmd/berth/settings.h"
+#include "cmd/berth/policies.h"
 #include "flow/flow.h"
 #include "lab/recorded_shares.h"
 #include "study/comparison.h"
@@ -128,7 +128,7 @@ int sim_options_read(struct sim_options *options, const struct flags *flags)
     }
     options->sim.workload = flags_get(flags, "workload");
     if (options->sim.workload && strcmp(options->sim.workload, "list") == 0) {
-        settings_print_presets(stdout);
+        policies_print_presets(stdout);
         return -1;
     }
     options->sim.format = flags_get(flags, "format");

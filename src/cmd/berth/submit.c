@@ -7,11 +7,9 @@
 #include "cmd/berth/request_source.h"
 
 static const struct flag submit_flags[] = {
-    REQUEST_BUILDER_FLAGS,
-    { "parsable", 0, NULL, "print the number and nothing else" },
-    FLAG_JSON,
-    CONNECTION_FLAGS,
-    { 0 },
+    REQUEST_BUILDER_FLAGS, { "parsable", 0, NULL, "print the number and nothing else" },
+    CONNECTION_KEY_FLAG,   FLAG_JSON,
+    CONNECTION_FLAGS,      { 0 },
 };
 
 /* Consecutive ids are printed as one range. */
@@ -39,6 +37,11 @@ static int print_answer(const struct flags *flags, struct json *answer)
     const struct json *ids = json_get(answer, "ids");
     bool plain = flags_get(flags, "parsable") != NULL;
     int64_t id = 0;
+    if (rejected && *rejected) { /* no number: nothing that the caller could wait for */
+        int wrong = command_wrong(flags, "it can never run: %s", rejected);
+        json_free(answer);
+        return wrong;
+    }
     if (flags_get(flags, "json"))
         json_print(answer, stdout, true);
     else if (ids && plain)
@@ -48,18 +51,21 @@ static int print_answer(const struct flags *flags, struct json *answer)
         print_ids(ids);
     else if (json_as_count(json_get(answer, "id"), &id))
         printf("%" PRId64 "\n", id);
-    int status = 0;
-    if (rejected && *rejected)
-        status = command_failed(flags, "it can never run: %s", rejected);
     json_free(answer);
-    return status;
+    return 0;
 }
 
 static int send_request(const struct flags *flags, const struct json *body)
 {
     struct json *answer = NULL;
-    int status = connection_call(flags, "POST", "/v1/jobs", body, &answer);
-    return status ? status : print_answer(flags, answer);
+    struct call *call = NULL;
+    struct error err;
+    int status = connection_open(&call, flags);
+    if (status)
+        return status;
+    int r = call_submit(call, body, flags_get(flags, "idempotency-key"), &answer, &err);
+    call_close(call);
+    return r < 0 ? command_status(flags, r, &err) : print_answer(flags, answer);
 }
 
 static int submit_run(const struct flags *flags)

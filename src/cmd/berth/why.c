@@ -12,9 +12,11 @@ static const struct flag why_flags[] = {
     { 0 },
 };
 
-static void print_ahead(const struct json *ahead)
+/* Beyond a hundred the jobs ahead are counted and not listed. */
+static void print_ahead(const struct json *why)
 {
-    size_t count = json_count(ahead);
+    const struct json *ahead = json_get(why, "ahead");
+    size_t count = json_count(ahead) + (size_t)json_count_at(why, "ahead_more");
     if (count == 0)
         return;
     printf("Ahead of it:");
@@ -41,7 +43,7 @@ static void print_why(const struct json *why)
         terminal_print_safely(json_text_or(json_item(reasons, i), "text", ""));
         putchar('\n');
     }
-    print_ahead(json_get(why, "ahead"));
+    print_ahead(why);
     if (change && *change)
         printf("What would help: %s\n", change);
 }

@@ -470,7 +470,7 @@ static void show_trends(struct routes *routes, const struct http_request *reques
 }
 
 const struct route dashboard_routes[] = {
-    { "GET", "/v1/snapshot", "since", show_snapshot },
-    { "GET", "/v1/trends", "since", show_trends },
+    { "GET", "/v1/snapshot", SCOPES_READ, "since", show_snapshot },
+    { "GET", "/v1/trends", SCOPES_READ, "since", show_trends },
     { 0 },
 };

@@ -415,6 +415,6 @@ static void show_job_history(struct routes *routes, const struct http_request *r
 }
 
 const struct route job_history_routes[] = {
-    { "GET", "/v1/jobs/{id}/story", "", show_job_history },
+    { "GET", "/v1/jobs/{id}/story", SCOPES_READ, "", show_job_history },
     { 0 },
 };

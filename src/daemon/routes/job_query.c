@@ -400,9 +400,9 @@ static bool read_filter(const struct http_request *request, struct job_filter *f
            routes_read_count(request, "limit", 1, LIST_MAX, &filter->limit, reply);
 }
 
-void job_query_write_list(struct routes *routes, const struct http_request *request,
-                          const struct job_filter *filter, const char *key,
-                          struct buf *body)
+int64_t job_query_write_list(struct routes *routes, const struct http_request *request,
+                             const struct job_filter *filter, const char *key,
+                             struct buf *body)
 {
     struct daemon_view facts;
     daemon_view_of(routes->daemon, &facts);
@@ -410,9 +410,10 @@ void job_query_write_list(struct routes *routes, const struct http_request *requ
     struct db_query *query = select_jobs(store_reader(facts.store), filter);
     struct job_record record;
     struct record_texts texts;
+    int64_t count = 0;
     texts_init(&texts);
     json_write_open(body, key, '[');
-    while (job_query_next(query, &record)) {
+    for (; job_query_next(query, &record); count++) {
         update_record(routes, &facts, &caller, &record, &texts);
         api_write_job(body, NULL, &record.words);
         api_write_end(body);
@@ -420,6 +421,7 @@ void job_query_write_list(struct routes *routes, const struct http_request *requ
     json_write_close(body, ']');
     db_finish(query);
     texts_release(&texts);
+    return count;
 }
 
 static void list_jobs(struct routes *routes, const struct http_request *request,
@@ -430,9 +432,12 @@ static void list_jobs(struct routes *routes, const struct http_request *request,
     if (!read_filter(request, &filter, reply))
         return;
     json_write_open(&reply->body, NULL, '{');
-    job_query_write_list(routes, request, &filter, "jobs", &reply->body);
+    int64_t count =
+        job_query_write_list(routes, request, &filter, "jobs", &reply->body);
     struct daemon_view facts;
     daemon_view_of(routes->daemon, &facts);
+    if (count == filter.limit)
+        json_write_flag(&reply->body, "limited", true);
     json_write_text_if(&reply->body, "trouble", facts.trouble);
     buf_text(&reply->body, "}\n");
 }
@@ -475,7 +480,7 @@ static int find_output(const struct daemon_view *facts, const struct job_record 
     int r = json_parse(record->request, strlen(record->request), &json, err);
     if (r < 0)
         return r;
-    r = request_read(&request, arena, json, err);
+    r = request_read_kept(&request, arena, json, err);
     json_free(json);
     if (r < 0)
         return r;
@@ -730,11 +735,11 @@ static void read_log(struct routes *routes, const struct http_request *request,
 }
 
 const struct route query_routes[] = {
-    { "GET", "/v1/jobs", "state user since until name limit before history ids",
-      list_jobs },
-    { "GET", "/v1/jobs/{id}", "", show_job },
-    { "GET", "/v1/jobs/{id}/why", "", explain_job },
-    { "GET", "/v1/jobs/{id}/log", "stream offset follow", read_log },
-    { "GET", "/v1/ledger", "job since limit", show_ledger },
+    { "GET", "/v1/jobs", SCOPES_READ,
+      "state user since until name limit before history ids", list_jobs },
+    { "GET", "/v1/jobs/{id}", SCOPES_READ, "", show_job },
+    { "GET", "/v1/jobs/{id}/why", SCOPES_READ, "", explain_job },
+    { "GET", "/v1/jobs/{id}/log", SCOPES_READ, "stream offset follow", read_log },
+    { "GET", "/v1/ledger", SCOPES_READ, "job since limit", show_ledger },
     { 0 },
 };

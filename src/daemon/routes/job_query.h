@@ -44,10 +44,10 @@ struct job_record {
 struct db_query *job_query_one(struct db *db, uint64_t id);
 bool job_query_next(struct db_query *query, struct job_record *record);
 
-/* Jobs that the filter lets through, as the caller may see them: an array. */
-void job_query_write_list(struct routes *routes, const struct http_request *request,
-                          const struct job_filter *filter, const char *key,
-                          struct buf *body);
+/* Jobs that the filter lets through, as the caller may see them: an array; how many. */
+int64_t job_query_write_list(struct routes *routes, const struct http_request *request,
+                             const struct job_filter *filter, const char *key,
+                             struct buf *body);
 
 /* Entries of the ledger, newest first: an array "entries"; of all victims for job 0. */
 void job_query_write_ledger(struct routes *routes, int64_t job, int64_t since_ns,

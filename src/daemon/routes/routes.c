@@ -10,11 +10,13 @@
  */
 #include "daemon/routes/routes.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/grow.h"
@@ -23,11 +25,15 @@
 #include "base/json_write.h"
 #include "base/units.h"
 #include "daemon/routes/assets.h"
+#include "daemon/limits.h"
 #include "daemon/progress.h"
 #include "daemon/routes/routes_internal.h"
+#include "daemon/tokens.h"
 #include "daemon/users.h"
 #include "daemon/routes/dashboard.h"
 #include "engine/engine.h"
+#include "host/launcher_client.h"
+#include "http/guard.h"
 #include "http/stream.h"
 #include "http/tail.h"
 #include "http/target.h"
@@ -107,17 +113,32 @@ static int64_t now_s(struct routes *routes)
     return facts.now_ns / NS_PER_S;
 }
 
-static bool find_session(void *context, const char *bearer, uint32_t *ret_uid,
-                         uint32_t *ret_gid)
+static bool find_session(struct routes *routes, const char *bearer,
+                         struct http_identity *ret_identity)
 {
-    struct routes *routes = context;
     const struct session *session =
         sessions_find(&routes->sessions, bearer, now_s(routes));
     if (!session)
         return false;
-    *ret_uid = session->uid;
-    *ret_gid = session->gid;
+    *ret_identity = (struct http_identity){ .uid = session->uid,
+                                            .gid = session->gid,
+                                            .scope = SCOPE_SESSION };
     return true;
+}
+
+/* For http_setup: 0.1's token, one of the table, or a session. */
+static bool identify(void *context, const char *bearer,
+                     struct http_identity *ret_identity)
+{
+    struct routes *routes = context;
+    if (token_equals(bearer, routes->token)) {
+        *ret_identity = (struct http_identity){ .uid = geteuid(),
+                                                .gid = getegid(),
+                                                .scope = SCOPE_ADMIN };
+        return true;
+    }
+    return token_routes_identify(routes, bearer, ret_identity) ||
+           find_session(routes, bearer, ret_identity);
 }
 
 /* Pages that were open when berthd ended find it at the same port. */
@@ -126,7 +147,8 @@ static void reopen_page_port(struct routes *routes)
     struct http *http = routes->http;
     const struct sessions *sessions = &routes->sessions;
     char where[32];
-    if (http_port(http) || !sessions->port || !sessions_any(sessions))
+    if (http_address(http, /* tls= */ false) || !sessions->port ||
+        !sessions_any(sessions))
         return;
     snprintf(where, sizeof where, "127.0.0.1:%u", sessions->port);
     struct error err = { "" };
@@ -134,23 +156,15 @@ static void reopen_page_port(struct routes *routes)
         fprintf(stderr, "berthd: %s; open pages have lost their port\n", err.text);
 }
 
-/* The port for pages: opened now if there is none. */
+/* The port for pages, which is on loopback: opened now if there is none. */
 static int need_port(struct routes *routes, struct http *http, struct error *err)
 {
     int r = 0;
-    if (!http_port(http))
+    if (!http_address(http, /* tls= */ false))
         r = http_listen(http, "127.0.0.1:0", err);
     if (r == 0)
-        sessions_set_port(&routes->sessions, http_port(http));
+        sessions_set_port(&routes->sessions, http_address(http, false)->port);
     return r;
-}
-
-/* The host in the address of the page, for a browser on this machine. */
-static const char *host_for_pages(const struct http *http)
-{
-    const char *host = http_host(http);
-    bool any = strcmp(host, "0.0.0.0") == 0 || strcmp(host, "[::]") == 0;
-    return any ? "127.0.0.1" : host;
 }
 
 static void open_page(struct routes *routes, const struct http_request *request,
@@ -177,8 +191,9 @@ static void open_page(struct routes *routes, const struct http_request *request,
         return;
     }
     char url[400];
-    snprintf(url, sizeof url, "http://%s:%u/#token=%s", host_for_pages(routes->http),
-             http_port(routes->http), pass);
+    const struct guard *address = http_address(routes->http, /* tls= */ false);
+    snprintf(url, sizeof url, "http://%s:%u/#token=%s", address->host, address->port,
+             pass);
     json_write_open(&reply->body, NULL, '{');
     json_write_text(&reply->body, "url", url);
     json_write_count(&reply->body, "valid_s", PASS_S);
@@ -226,21 +241,25 @@ static void end_session(struct routes *routes, const struct http_request *reques
 /* ---- finding the row ---- */
 
 static const struct route own_routes[] = {
-    { "GET", "/v1/events", "since", show_events },
-    { "POST", "/v1/ui", "", open_page },
-    { "POST", "/v1/session", "", begin_session },
-    { "DELETE", "/v1/session", "", end_session },
+    { "GET", "/v1/events", SCOPES_READ, "since", show_events },
+    { "POST", "/v1/ui", SCOPES_OWNER, "", open_page },
+    { "POST", "/v1/session", SCOPES_READ | SCOPE_FLOW | SCOPE_PUBLIC, "",
+      begin_session },
+    { "DELETE", "/v1/session", SCOPES_USER, "", end_session },
     { 0 },
 };
 
 static const struct route *const tables[] = {
-    submission_routes,  query_routes,     server_routes, own_routes,
-    job_history_routes, dashboard_routes, flow_routes,   progress_routes,
+    submission_routes,  query_routes,       server_routes, own_routes,
+    job_history_routes, dashboard_routes,   flow_routes,   progress_routes,
+    limit_routes,       bulk_cancel_routes, token_routes,
 };
 
 #define TABLES (sizeof tables / sizeof tables[0])
 
 enum match { MATCH_NOT, MATCH_BAD_ID, MATCH_YES };
+
+static const char jobs_path[] = "/v1/jobs/";
 
 /* The newest job that is this task of an array; 0: there is none. */
 static uint64_t find_task(struct db *db, uint64_t array_id, uint32_t index)
@@ -257,15 +276,15 @@ static uint64_t find_task(struct db *db, uint64_t array_id, uint32_t index)
     return id;
 }
 
-/* "12", or "12_3"; 0: there is no such task. */
-static bool read_id(const struct routes *routes, const char *text, size_t count,
-                    uint64_t *ret_id)
+/* "12", or of jobs "12_3"; 0: there is no such task. */
+static bool read_id(const struct routes *routes, bool of_job, const char *text,
+                    size_t count, uint64_t *ret_id)
 {
     uint64_t array_id;
     uint32_t index;
     if (target_id(text, count, ret_id))
         return true;
-    if (!target_task(text, count, &array_id, &index))
+    if (!of_job || !target_task(text, count, &array_id, &index))
         return false;
     struct daemon_view facts;
     daemon_view_of(routes->daemon, &facts);
@@ -287,7 +306,9 @@ static enum match match_path(const struct routes *routes, const char *pattern,
     size_t count = strcspn(path + before, "/");
     if (count == 0 || strcmp(path + before + count, at + strlen(hole)) != 0)
         return MATCH_NOT;
-    return read_id(routes, path + before, count, ret_id) ? MATCH_YES : MATCH_BAD_ID;
+    bool of_job = strncmp(pattern, jobs_path, strlen(jobs_path)) == 0;
+    return read_id(routes, of_job, path + before, count, ret_id) ? MATCH_YES
+                                                                 : MATCH_BAD_ID;
 }
 
 /* Is 'word' one of the words in 'words'? */
@@ -334,7 +355,7 @@ static void refuse_method(const struct routes *routes, const char *path,
 static void refuse_task(const char *path, struct http_reply *reply)
 {
     struct error err;
-    const char *name = path + strlen("/v1/jobs/");
+    const char *name = path + strlen(jobs_path);
     int r =
         error_set(&err, -ENOENT, "there is no job %.*s", (int)strcspn(name, "/"), name);
     routes_fail(reply, r, &err);
@@ -356,6 +377,37 @@ static const struct route *find_route(const struct routes *routes,
     return NULL;
 }
 
+/* What the caller has shown. */
+static uint32_t scope_of(const struct http_request *request)
+{
+    return request->local               ? SCOPE_LOCAL
+           : request->is_anonymous      ? SCOPE_JOB
+           : !request->is_authenticated ? SCOPE_PUBLIC
+                                        : request->scope;
+}
+
+/* The one place where scopes are enforced; false with a reply. */
+static bool is_in_scope(const struct route *route, const struct http_request *request,
+                        struct http_reply *reply)
+{
+    uint32_t scope = scope_of(request);
+    if (route->scopes & scope)
+        return true;
+    struct error err;
+    error_set(&err, 0, "%s %s cannot be done with a credential of scope %s",
+              route->method, route->path, scopes_name(scope));
+    http_reply_error(reply, 403, NULL, err.text);
+    return false;
+}
+
+/* A route that names no scope would be closed to all, and is a mistake. */
+static void check_routes(void)
+{
+    for (size_t i = 0; i < TABLES; i++)
+        for (const struct route *route = tables[i]; route->path; route++)
+            assert(route->scopes & SCOPE_LOCAL);
+}
+
 static void handle_request(void *context, const struct http_request *request,
                            struct http_reply *reply)
 {
@@ -364,6 +416,8 @@ static void handle_request(void *context, const struct http_request *request,
     if (show_page(request, reply))
         return;
     const struct route *route = find_route(context, request, &id, &best);
+    if (route && !is_in_scope(route, request, reply))
+        return;
     if (route && id == 0 && strchr(route->path, '{'))
         refuse_task(request->path, reply);
     else if (route) {
@@ -372,7 +426,7 @@ static void handle_request(void *context, const struct http_request *request,
     } else if (best == MATCH_YES)
         refuse_method(context, request->path, reply);
     else if (best == MATCH_BAD_ID)
-        http_reply_error(reply, 400, "id", "id: want a job's number");
+        http_reply_error(reply, 400, "id", "id: want a number");
     else
         http_reply_error(reply, 404, NULL, "there is nothing of that name");
 }
@@ -384,11 +438,15 @@ void routes_fail(struct http_reply *reply, int code, const struct error *err)
     static const struct {
         int code, status;
     } statuses[] = {
-        { -EINVAL, 400 },   { -ERANGE, 400 }, { -ENOENT, 404 },
-        { -EPERM, 403 },    { -EACCES, 403 }, { -ELOOP, 403 },
-        { -EALREADY, 409 }, { -EAGAIN, 503 }, { -ENOBUFS, 503 },
+        { -EINVAL, 400 },  { -ERANGE, 400 }, { -ENOENT, 404 },   { -EPERM, 403 },
+        { -EACCES, 403 },  { -ELOOP, 403 },  { -EALREADY, 409 }, { -EAGAIN, 503 },
+        { -ENOBUFS, 503 }, { -EDQUOT, 429 },
     };
     int status = 500;
+    if (code == -EBUSY) { /* too fast: it will be accepted a little later */
+        http_reply_retry(reply, 429, err->text);
+        return;
+    }
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
         if (statuses[i].code == code)
             status = statuses[i].status;
@@ -560,6 +618,8 @@ void routes_flush(struct routes *routes, bool durable)
         buf_release(&routes->uncommitted_lines); /* do not keep unusually much memory */
     else
         buf_reset(&routes->uncommitted_lines);
+    if (!durable)
+        tokens_load(routes->tokens, NULL);
     if (routes->http)
         http_flush(routes->http, durable);
 }
@@ -623,6 +683,14 @@ static bool is_user_ready(void *context, uint32_t uid)
     return users_ready(facts.users, uid);
 }
 
+/* A user's group may have a limit of its own: its groups are looked up from now on. */
+static struct quota_limit find_quota(void *context, uint32_t uid)
+{
+    const struct routes *routes = context;
+    users_ready(routes->users, uid);
+    return limits_connections(routes->limits, uid);
+}
+
 static int open_http(struct routes *routes, const struct daemon_setup *setup,
                      struct uv_loop_s *loop, struct error *err)
 {
@@ -630,16 +698,48 @@ static int open_http(struct routes *routes, const struct daemon_setup *setup,
                                .socket = setup->socket,
                                .any_user = setup->system,
                                .listen = setup->listen,
-                               .token = routes->token,
+                               .tls_certificate = routes->identity.certificate,
+                               .tls_key = routes->identity.key,
                                .handler = handle_request,
                                .allows_anonymous = progress_allows_anonymous,
-                               .find_session = find_session,
+                               .identify = identify,
                                .is_public = is_public,
+                               .is_valid = token_routes_is_valid,
                                .ready = is_user_ready,
+                               .limit_of = find_quota,
                                .context = routes };
     int r = http_open(&routes->http, &http, err);
     if (r == 0)
         reopen_page_port(routes);
+    return r;
+}
+
+/* The key that berthd proves itself by: the site's, or its own. */
+static int load_identity(struct crypto_identity *identity,
+                         const struct daemon_setup *setup, struct error *err)
+{
+    const char *certificate = setup->tls_certificate, *key = setup->tls_key;
+    if (!certificate != !key)
+        return error_set(err, -EINVAL,
+                         "%s: is missing: tls_certificate and tls_key "
+                         "go together",
+                         key ? "tls_certificate" : "tls_key");
+    return certificate ? crypto_identity_read(identity, certificate, key, err)
+                       : crypto_identity_load(identity, setup->state_dir, err);
+}
+
+/* Everything that callers are known by. */
+static int load_credentials(struct routes *routes, const struct daemon_view *facts,
+                            struct error *err)
+{
+    int r = token_load(facts->setup->state_dir, routes->token, err);
+    if (r == 0)
+        r = load_identity(&routes->identity, facts->setup, err);
+    if (r == 0)
+        r = tokens_new(&routes->tokens, facts->store, err);
+    if (r == 0)
+        sessions_open(&routes->sessions, facts->setup->state_dir,
+                      facts->now_ns / NS_PER_S);
     return r;
 }
 
@@ -649,13 +749,16 @@ int routes_new(struct routes **ret_routes, struct daemon *daemon,
     struct routes *routes = memory_checked(calloc(1, sizeof *routes));
     routes->daemon = daemon;
     struct daemon_view facts;
+    check_routes();
     daemon_view_of(daemon, &facts);
-    int r = token_load(facts.setup->state_dir, routes->token, err);
+    routes->limits = facts.limits;
+    routes->users = facts.users;
+    int r = load_credentials(routes, &facts, err);
     if (r < 0) {
+        crypto_identity_release(&routes->identity);
         free(routes);
         return r;
     }
-    sessions_open(&routes->sessions, facts.setup->state_dir, facts.now_ns / NS_PER_S);
     buf_init(&routes->uncommitted_lines, UNCOMMITTED_MAX);
     struct stream_setup setup = { .loop = loop,
                                   .last_seq = store_last_seq(facts.store),
@@ -664,6 +767,11 @@ int routes_new(struct routes **ret_routes, struct daemon *daemon,
                                   .context = routes };
     stream_open(&routes->stream, &setup);
     tails_open(&routes->tails, loop, has_ended, routes);
+    if (facts.setup->launcher)
+        tails_set_opener(routes->tails,
+                         &(struct tail_opener){ .open = launcher_client_open_file,
+                                                .forget = launcher_client_forget,
+                                                .self = facts.setup->launcher });
     dashboard_open(&routes->dashboard, daemon, loop);
     store_observe(facts.store, on_event, routes);
     *ret_routes = routes;
@@ -683,5 +791,7 @@ void routes_free(struct routes *routes)
     free(routes->uncommitted);
     free(routes->uncommitted_seats);
     map_release(&routes->owners);
+    tokens_free(routes->tokens);
+    crypto_identity_release(&routes->identity);
     free(routes);
 }

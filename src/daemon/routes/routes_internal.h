@@ -5,16 +5,21 @@
 
 #include "base/map.h"
 #include "daemon/daemon.h"
+#include "daemon/scopes.h"
+#include "http/crypto.h"
 #include "http/http.h"
 #include "http/sessions.h"
 #include "http/token.h"
 #include "model/event_record.h"
 
 struct error;
+struct limits;
 struct stream;
 struct tails;
+struct tokens;
 struct state;
 struct dashboard;
+struct users;
 
 /* An event that is written and not yet known to be on disk. */
 struct uncommitted_event {
@@ -27,11 +32,15 @@ struct uncommitted_event {
 struct routes {
     struct daemon *daemon;
     struct http *http;
-    char token[TOKEN_CHARS + 1];
+    char token[TOKEN_CHARS + 1]; /* 0.1's: of the file in the state folder */
+    struct tokens *tokens;
+    struct crypto_identity identity;
     struct stream *stream;
     struct tails *tails;
     struct sessions sessions;
     struct dashboard *dashboard;
+    struct limits *limits;
+    struct users *users;
 
     struct uncommitted_event *uncommitted;
     uint32_t uncommitted_count, uncommitted_room;
@@ -47,20 +56,31 @@ struct routes {
 typedef void route_fn(struct routes *routes, const struct http_request *request,
                       uint64_t id, struct http_reply *reply);
 
-/* One operation of docs/api/openapi.yaml; 'keys' are those its query may have. */
+/* One operation of docs/api/openapi.yaml: which scopes may use it (scopes.h), and the keys
+ * that its query may have. */
 struct route {
-    const char *method, *path, *keys;
+    const char *method, *path;
+    uint32_t scopes;
+    const char *keys;
     route_fn *answer;
 };
 
 /* The routes of each file, up to a row without a path. */
 extern const struct route submission_routes[], query_routes[], server_routes[],
-    job_history_routes[], dashboard_routes[], flow_routes[], progress_routes[];
+    job_history_routes[], dashboard_routes[], flow_routes[], progress_routes[],
+    limit_routes[], bulk_cancel_routes[], token_routes[];
 
 static inline struct caller routes_caller(const struct http_request *request)
 {
-    return (struct caller){ .uid = request->uid, .gid = request->gid };
+    return (struct caller){ .uid = request->uid,
+                            .gid = request->gid,
+                            .own_jobs = request->scope == SCOPE_SUBMIT };
 }
+
+/* The token in 'bearer', if it is one that is valid; and whether one still is. */
+bool token_routes_identify(struct routes *routes, const char *bearer,
+                           struct http_identity *ret_identity);
+bool token_routes_is_valid(void *context, uint64_t id);
 
 /* A negative errno and its sentence as a reply; "field: …" names the field. */
 void routes_fail(struct http_reply *reply, int code, const struct error *err);

@@ -15,7 +15,9 @@
 #include "engine/engine.h"
 #include "executor/executor.h"
 #include "host/machine.h"
+#include "http/guard.h"
 #include "metrics/prometheus.h"
+#include "host/cgroup.h"
 #include "model/cluster.h"
 #include "version.h"
 
@@ -89,6 +91,27 @@ static void count_jobs_and_gpus(const struct state *state, struct server_counts 
     }
 }
 
+/* What the kernel enforces for each job. */
+static void write_enforced(const struct daemon_view *facts, struct buf *body)
+{
+    static const struct {
+        uint32_t feature;
+        const char *name;
+    } names[] = { { CGROUP_KILL, "processes" },
+                  { CGROUP_MEMORY, "memory" },
+                  { CGROUP_PIDS, "pids" },
+                  { CGROUP_CPU, "cpu" },
+                  { CGROUP_DEVICES, "devices" } };
+    if (!facts->executor_self || !facts->executor->enforced)
+        return;
+    uint32_t features = facts->executor->enforced(facts->executor_self);
+    json_write_open(body, "enforced", '[');
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (features & names[i].feature)
+            json_write_text(body, NULL, names[i].name);
+    json_write_close(body, ']');
+}
+
 void routes_write_server(struct routes *routes, const char *key, struct buf *body)
 {
     struct daemon_view facts;
@@ -101,9 +124,15 @@ void routes_write_server(struct routes *routes, const char *key, struct buf *bod
     json_write_text(body, "executor",
                     facts.setup->executor ? facts.setup->executor : "local");
     json_write_text_if(body, "trouble", facts.trouble);
+    json_write_text_if(body, "store_trouble", facts.store_trouble);
     json_write_flag(body, "system", facts.setup->system);
+    write_enforced(&facts, body);
     json_write_text(body, "state_dir", facts.setup->state_dir);
     json_write_time(body, "started", facts.started_ns);
+    const struct guard *tls = facts.http ? http_address(facts.http, true) : NULL;
+    if (tls)
+        json_write_count(body, "tls_port", tls->port);
+    json_write_text(body, "fingerprint", routes->identity.fingerprint);
     if (facts.engine) {
         struct server_counts counts;
         count_jobs_and_gpus(&facts.engine->state, &counts);
@@ -356,10 +385,10 @@ static void show_metrics(struct routes *routes, const struct http_request *reque
 }
 
 const struct route server_routes[] = {
-    { "GET", "/v1/nodes", "", show_nodes },
-    { "GET", "/v1/server", "", show_server },
-    { "PATCH", "/v1/server", "", change_server },
-    { "DELETE", "/v1/server", "kill", stop_server },
-    { "GET", "/metrics", "", show_metrics },
+    { "GET", "/v1/nodes", SCOPES_READ, "", show_nodes },
+    { "GET", "/v1/server", SCOPES_READ, "", show_server },
+    { "PATCH", "/v1/server", SCOPES_USER, "", change_server },
+    { "DELETE", "/v1/server", SCOPES_USER, "kill", stop_server },
+    { "GET", "/metrics", SCOPES_READ, "", show_metrics },
     { 0 },
 };

@@ -10,7 +10,6 @@
  */
 #include "executor/local/local.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -27,6 +26,7 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "executor/local/local_internal.h"
+#include "host/launcher_client.h"
 #include "model/cluster.h"
 #include "model/launch.h"
 #include "model/outbox.h"
@@ -40,6 +40,9 @@
 #define REAP_NS (100 * MS)
 #define LOAD_MAX_NS (10 * NS_PER_S) /* then it is assumed to make steps */
 #define IGNORED_NS (10 * NS_PER_S)  /* then an end that the engine ignored is dropped */
+#define LIMIT_GRACE_NS (30 * NS_PER_S) /* longest grace period after a time limit */
+#define DEADLINE_NS \
+    (3 * NS_PER_S) /* for a supervisor to do what it was told, and again */
 
 static int64_t local_now(const struct local *local)
 {
@@ -61,12 +64,21 @@ static void set_timer(struct local *local, int64_t at_ns)
     uv_timer_start(&local->timer, handle_timer, left_ms, 0);
 }
 
-/* Have the attempt examined at this time; INT64_MAX: never. */
+/* Have the attempt examined at this time, or at its deadline; INT64_MAX: never. */
 static void local_set_due(struct local_run *run, int64_t at_ns)
 {
-    run->due_ns = at_ns;
-    if (at_ns < INT64_MAX)
-        set_timer(run->local, at_ns);
+    run->due_ns = at_ns < run->deadline_ns ? at_ns : run->deadline_ns;
+    if (run->due_ns < INT64_MAX)
+        set_timer(run->local, run->due_ns);
+}
+
+/* berthd ends the attempt itself if it is still there by then. */
+static void set_deadline(struct local_run *run, int64_t at_ns)
+{
+    if (at_ns >= run->deadline_ns)
+        return;
+    run->deadline_ns = at_ns;
+    local_set_due(run, run->due_ns);
 }
 
 static void reap_later(struct local *local, pid_t pid)
@@ -152,7 +164,7 @@ static struct local_run *add_run(struct local *local, const struct lease *lease)
     run->together = lease->together;
     run->leased = lease->steps_max > 0;
     run->lease_end = run->steps_kept + (double)lease->steps_max;
-    run->due_ns = INT64_MAX;
+    run->due_ns = run->deadline_ns = INT64_MAX;
     run->fd = -1;
     describe_gpus(run, lease);
     copy_predecessors(run, lease);
@@ -277,6 +289,15 @@ static void local_schedule_check(struct local_run *run)
     local_set_due(run, at_ns);
 }
 
+/* The supervisor ends the job at its time limit; this is for one that does not. */
+static void set_limit_deadline(struct local_run *run)
+{
+    const struct job *job = &run->local->setup.view->jobs[run->job];
+    int64_t grace_ns = job->grace_ns < LIMIT_GRACE_NS ? job->grace_ns : LIMIT_GRACE_NS;
+    if (run->limit_ns > 0)
+        set_deadline(run, run->started_ns + run->limit_ns + grace_ns + DEADLINE_NS);
+}
+
 /*
  * A job that reports nothing counts as loaded after its declared load time, or at
  * once.
@@ -298,6 +319,9 @@ static void local_handle_started(struct local_run *run, double ago_s)
     run->loaded_at_ns =
         run->started_ns + (load_ns < LOAD_MAX_NS ? load_ns : LOAD_MAX_NS);
     emit_event(run, EVENT_STARTED)->loaded = run->loaded;
+    if (!run->stopping && !run->cancelled)
+        run->deadline_ns = INT64_MAX; /* that of its start */
+    set_limit_deadline(run);
     local_schedule_check(run);
 }
 
@@ -324,6 +348,7 @@ static struct event *local_report_end(struct local_run *run, enum event_kind kin
     event->why = run->why[0] ? run->why : NULL;
     struct local_run *partner = local_active_run(run->local, run->beside);
     run->phase = LOCAL_ENDED;
+    run->deadline_ns = INT64_MAX;
     local_set_due(run, local_now(run->local) + IGNORED_NS);
     if (partner)
         report_lease_done(partner);
@@ -333,6 +358,7 @@ static struct event *local_report_end(struct local_run *run, enum event_kind kin
 /* --- the end of an attempt -------------------------------------------------------- */
 
 static void start_attempt(struct local_run *run);
+static void report_lost_later(struct local_run *run, const char *why);
 
 /* The job has left its GPUs: start attempts that waited for it alone. */
 static void start_successors(struct local *local, job_id job)
@@ -409,7 +435,9 @@ bool local_handle_message(void *context, char *line)
     const char *word = run_word(&rest);
     if (!word)
         return true;
-    if (strcmp(word, "started") == 0) {
+    if (strcmp(word, "refused") == 0) {
+        report_lost_later(run, rest);
+    } else if (strcmp(word, "started") == 0) {
         double ago_s = 0;
         run_word(&rest); /* its process id, for people */
         run_number(run_word(&rest), &ago_s);
@@ -446,10 +474,29 @@ static void report_lost_later(struct local_run *run, const char *why)
     local_set_due(run, local_now(run->local) + START_AGAIN_NS);
 }
 
+/* The job was told to end, and nobody is left to say how it did. */
+static void report_ended_for(struct local_run *run)
+{
+    struct run_end end = { .how = run->cancelled  ? RUN_CANCELLED
+                                  : run->stopping ? RUN_STOPPED
+                                                  : RUN_FAILED,
+                           .code = 128 + SIGKILL,
+                           .signal = SIGKILL,
+                           .steps = run->steps,
+                           .saved = run->saved };
+    snprintf(end.why, sizeof end.why, "%s",
+             run->cancelled  ? "cancelled"
+             : run->stopping ? "did not stop in time"
+                             : "time limit");
+    local_handle_end(run, &end);
+}
+
 static void finish_clearing(struct local_run *run)
 {
-    if (!local_kill_leftovers(run))
+    if (!local_kill_attempt(run))
         local_set_due(run, local_now(run->local) + CLEAR_NS);
+    else if (run->started && (run->killed || run->cancelled))
+        report_ended_for(run);
     else if (run->started)
         report_lost(run, "its supervisor was killed");
     else
@@ -464,6 +511,25 @@ static void handle_dead_supervisor(struct local_run *run)
         local_handle_end(run, &end);
         return;
     }
+    run->phase = LOCAL_CLEARING;
+    finish_clearing(run);
+}
+
+/*
+ * The supervisor has not ended the job: it was stopped, or something keeps it.  Kill the
+ * job's processes, so that it can report the end; if it does not, kill it too.
+ */
+static void enforce_deadline(struct local_run *run)
+{
+    bool again = run->killed;
+    run->killed = true;
+    run->deadline_ns = again ? INT64_MAX : local_now(run->local) + DEADLINE_NS;
+    local_kill_job(run);
+    if (!again) {
+        local_set_due(run, run->deadline_ns);
+        return;
+    }
+    local_link_close(run);
     run->phase = LOCAL_CLEARING;
     finish_clearing(run);
 }
@@ -504,10 +570,18 @@ static void start_attempt(struct local_run *run)
     struct error err;
     run->phase = LOCAL_STARTING;
     int r = local_start_supervisor(run, &err);
-    if (r == 0)
+    if (r == 0) { /* a start that does not come to an end is under the limit as well */
+        run->started_ns = local_now(run->local);
+        set_limit_deadline(run);
         return;
+    }
     if (r == -EEXIST) { /* started by an earlier berthd */
         find_supervisor(run);
+        return;
+    }
+    if (r == -EAGAIN || r == -ENOMEM || r == -EMFILE || r == -ENFILE) {
+        run->phase = LOCAL_WAITING; /* no room for a process just now */
+        local_set_due(run, local_now(run->local) + START_AGAIN_NS);
         return;
     }
     report_lost_later(run, err.text);
@@ -536,6 +610,7 @@ static int local_stop(void *self, job_id job, int64_t grace_ns, struct error *er
     run->stopping = true;
     run->grace_ns = grace_ns;
     local_send(run, "stop %" PRId64 "\n", grace_ns / MS);
+    set_deadline(run, local_now(local) + grace_ns + DEADLINE_NS);
     return 0;
 }
 
@@ -560,6 +635,7 @@ static int local_cancel(void *self, job_id job, struct error *err)
     run->cancelled = true;
     run->grace_ns = grace_ns < CANCEL_GRACE_NS ? grace_ns : CANCEL_GRACE_NS;
     repeat_order(run);
+    set_deadline(run, local_now(local) + run->grace_ns + DEADLINE_NS);
     return 0;
 }
 
@@ -590,9 +666,12 @@ int local_reattach(void *self, const struct lease *lease, bool stopping,
     if (local->setup.launch(local->setup.context, run->id, &launch, &unused) == 0) {
         run->own_steps = launch->has_steps;
         run->expects_reports = launch->has_steps || launch->pattern;
+        run->limit_ns = launch->limit_ns;
     }
     run->stopping = stopping;
     run->grace_ns = grace_left_ns > 0 ? grace_left_ns : 0;
+    if (stopping)
+        set_deadline(run, local_now(local) + run->grace_ns + DEADLINE_NS);
     /* Predecessors are known only when all jobs have been reattached. */
     bool placed = local->setup.view->jobs[lease->job].state == JOB_PLACED ||
                   lease->after_count > 0;
@@ -633,7 +712,7 @@ static void forget_recorded(struct local_run *run)
     job_id job = run->job;
     uint32_t generation = run->generation;
     local_send(run, "collected\n");
-    local_remove_dir(run);
+    local_remove_attempt(run);
     forget_run(run);
     start_next_attempt(local, job, generation);
 }
@@ -655,6 +734,11 @@ static void handle_ignored_end(struct local_run *run)
 static void handle_due_run(struct local_run *run)
 {
     run->due_ns = INT64_MAX;
+    if (local_now(run->local) >= run->deadline_ns &&
+        (run->phase == LOCAL_STARTING || run->phase == LOCAL_RUNNING)) {
+        enforce_deadline(run);
+        return;
+    }
     switch (run->phase) {
     case LOCAL_WAITING:
         if (run->why[0]) {
@@ -752,70 +836,46 @@ int local_commit(void *self, struct error *err)
     return 0;
 }
 
-/* --- orphaned attempts ------------------------------------------------------------ */
-
-static bool is_known_attempt(const struct local *local, const char *name)
-{
-    char known[64];
-    for (const struct local_run *run = local->runs; run; run = run->next) {
-        snprintf(known, sizeof known, "%" PRIu64 ".%" PRIu32, run->id, run->attempt);
-        if (strcmp(known, name) == 0)
-            return true;
-    }
-    return false;
-}
-
-/*
- * Kill the process that listens on the attempt's socket: it is the supervisor, or has
- * its rights.  SO_PEERCRED tells its process id.
- */
-static void kill_listener(struct local_run *run)
-{
-    struct ucred who = { 0 };
-    socklen_t size = sizeof who;
-    if (!local_link_connect(run))
-        return;
-    if (getsockopt(run->fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 && who.pid > 1 &&
-        who.pid != getpid())
-        kill(who.pid, SIGKILL);
-    local_link_close(run);
-}
-
-void local_remove_orphans(void *self)
-{
-    struct local *local = self;
-    char path[JOB_DIR_MAX];
-    snprintf(path, sizeof path, "%s/jobs", local->run_dir);
-    DIR *dir = opendir(path);
-    if (!dir)
-        return;
-    for (struct dirent *entry; (entry = readdir(dir));) {
-        uint64_t id;
-        uint32_t attempt;
-        if (sscanf(entry->d_name, "%" SCNu64 ".%" SCNu32, &id, &attempt) != 2 ||
-            is_known_attempt(local, entry->d_name))
-            continue;
-        struct lease nobody = { .beside = JOB_NONE };
-        struct local_run *run = add_run(local, &nobody);
-        run->id = id;
-        run->attempt = attempt;
-        run->generation = UINT32_MAX; /* of no job: its end is not reported */
-        run->phase = LOCAL_RECORDED;
-        kill_listener(run);
-        local_kill_leftovers(run);
-        local_remove_dir(run);
-        forget_run(run);
-    }
-    closedir(dir);
-}
-
 uint32_t local_count(const void *self)
 {
     const struct local *local = self;
     return local->count;
 }
 
+static uint32_t get_enforced(const void *self)
+{
+    const struct local *local = self;
+    return local->attempts.cgroups.features;
+}
+
 /* --- opening and closing ------------------------------------------------------------------ */
+
+/* The cgroups are berth-launch's; we know where they are and what they do. */
+static void adopt_cgroups(struct local *local)
+{
+    struct cgroup_tree *tree = &local->attempts.cgroups;
+    snprintf(tree->v2, sizeof tree->v2, "%s",
+             launcher_client_cgroup(local->setup.launcher));
+    tree->features = launcher_client_features(local->setup.launcher);
+}
+
+/* berth-launch makes the folders of several users; berthd reads in them. */
+static int open_attempts(struct local *local, struct error *err)
+{
+    struct launcher_client *launcher = local->setup.launcher;
+    int r = attempts_open(&local->attempts, local->run_dir, local->state_dir,
+                          launcher ? ATTEMPTS_READ : ATTEMPTS_OWN, err);
+    if (r == 0 && launcher)
+        adopt_cgroups(local);
+    return r;
+}
+
+static void close_attempts(struct local *local)
+{
+    if (local->setup.launcher) /* the cgroups are not ours */
+        local->attempts.cgroups = (struct cgroup_tree){ .features = 0 };
+    attempts_close(&local->attempts);
+}
 
 int local_open(struct local **ret, const struct local_setup *setup, struct error *err)
 {
@@ -834,7 +894,7 @@ int local_open(struct local **ret, const struct local_setup *setup, struct error
     if (r == 0 && access(setup->run_program, X_OK) < 0)
         r = error_set(err, -errno, "%s: %s", setup->run_program, strerror(errno));
     if (r == 0)
-        r = local_open_folders(local, err);
+        r = open_attempts(local, err);
     if (r < 0) {
         free(local);
         return r;
@@ -864,20 +924,18 @@ void local_close(void *self)
     local->closing = true;
     while (local->runs)
         forget_run(local->runs);
-    local_close_folders(local);
+    close_attempts(local);
     uv_close((uv_handle_t *)&local->timer, timer_closed);
 }
 
-/* The supervisor: our child, or the process that answered after a restart. */
-static pid_t supervisor_of(const struct local_run *run)
+/* As its claim says, which only berthd's side can write. */
+static pid_t find_supervisor_pid(const struct local_run *run)
 {
-    struct ucred peer = { .pid = 0 };
-    socklen_t size = sizeof peer;
-    if (run->supervisor > 0)
-        return run->supervisor;
-    if (run->fd < 0 || getsockopt(run->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-        return 0;
-    return peer.pid == getpid() ? 0 : peer.pid;
+    struct attempt_claim claim;
+    char name[ATTEMPT_NAME_MAX];
+    attempt_name(name, run->id, run->attempt);
+    attempt_read_claim(&run->local->attempts, name, &claim);
+    return claim.alive ? claim.pid : 0;
 }
 
 static bool find_processes(const void *self, job_id job, struct job_processes *ret)
@@ -885,7 +943,8 @@ static bool find_processes(const void *self, job_id job, struct job_processes *r
     const struct local_run *run = local_active_run(self, job);
     if (!run || run->phase != LOCAL_RUNNING)
         return false;
-    *ret = (struct job_processes){ .attempt = run->attempt, .pid = supervisor_of(run) };
+    *ret = (struct job_processes){ .attempt = run->attempt,
+                                   .pid = find_supervisor_pid(run) };
     if (!local_cgroup(run, ret->cgroup) || access(ret->cgroup, F_OK) < 0)
         ret->cgroup[0] = '\0';
     return true;
@@ -902,6 +961,7 @@ const struct executor executor_local = {
     .settle = local_remove_orphans,
     .event = local_event,
     .commit = local_commit,
+    .enforced = get_enforced,
     .count = local_count,
     .find_processes = find_processes,
 };

@@ -3,9 +3,12 @@
  * (berth-run).
  *
  * Supervisors outlive berthd: local_close() leaves the jobs running, local_reattach()
- * connects to them again.  Every attempt has a folder <run_dir>/jobs/ID.ATTEMPT, which
- * is removed when its end is durable in the log: that is what local_event() and
- * local_commit() are for.
+ * connects to them again.  Every attempt has a folder (host/attempt.h), which is removed
+ * when its end is durable in the log: that is what local_event() and local_commit() are for.
+ *
+ * A supervisor warns and kills its job when berthd says so, and at its time limit.  berthd
+ * does not rely on that: a job that is still there some seconds later is killed with all
+ * its processes, and then its supervisor as well.
  */
 #pragma once
 
@@ -16,7 +19,9 @@
 
 struct error;
 struct event;
+struct cgroup_device;
 struct launch;
+struct launcher_client;
 struct local;
 struct outbox;
 struct uv_loop_s;
@@ -25,12 +30,12 @@ struct uv_loop_s;
 
 struct local_setup {
     struct uv_loop_s *loop;
-    const char *state_dir;   /* absolute and existing */
-    const char *run_dir;     /* absolute and existing */
-    const char *run_program; /* path of berth-run */
-    bool system;             /* berthd is root: jobs run as their users */
-    const struct view *view; /* jobs by slot */
-    struct outbox **outbox;  /* the owner exchanges outboxes: add to *outbox */
+    const char *state_dir;            /* absolute and existing */
+    const char *run_dir;              /* absolute and existing */
+    const char *run_program;          /* path of berth-run */
+    struct launcher_client *launcher; /* jobs of several users; NULL: only our own */
+    const struct view *view;          /* jobs by slot */
+    struct outbox **outbox;           /* the owner exchanges outboxes: add to *outbox */
 
     /* An event was added to the outbox: wake the loop, which reads it. */
     void (*wake)(void *context);
@@ -48,6 +53,10 @@ struct local_setup {
 
     /* Optional.  A job reported its total number of steps. */
     void (*total)(void *context, job_id job, double steps);
+
+    /* Optional.  The GPUs that a job with 'gpus' ("0,3") must not open; how many. */
+    uint32_t (*deny_others)(void *context, const char *gpus,
+                            struct cgroup_device *denied, uint32_t max);
 
     /* By node * NODE_GPUS_MAX + bit: the GPU number given to jobs; NULL: the bit. */
     const uint32_t *gpu_index;

@@ -5,12 +5,11 @@
 
 #include "base/units.h"
 #include "executor/local/local.h"
+#include "host/attempt.h"
 #include "host/run_protocol.h"
 #include "model/event.h"
 
-#define JOB_DIR_MAX 108 /* limit of a socket's path */
 #define GPU_TEXT_MAX 512
-#define CGROUP_MAX JOB_CGROUP_MAX
 
 enum local_phase {
     LOCAL_WAITING,  /* for other jobs to vacate its GPUs */
@@ -42,6 +41,11 @@ struct local_run {
     /* orders */
     bool stopping, cancelled;
     int64_t grace_ns;
+    int64_t limit_ns; /* longest run of an attempt; 0: none */
+
+    /* When berthd itself ends it; INT64_MAX: never.  See check_deadline(). */
+    int64_t deadline_ns;
+    bool killed; /* its processes were, by berthd */
 
     /* reports */
     bool started, loaded, own_steps, expects_reports;
@@ -67,7 +71,7 @@ struct local_run {
 struct local {
     struct local_setup setup;
     char state_dir[512], run_dir[LOCAL_RUN_DIR_MAX + 1], run_program[512];
-    char cgroup[CGROUP_MAX]; /* parent of the jobs' cgroups; "": none */
+    struct attempts attempts;
     struct local_run *runs;
     struct local_run **slots; /* by job */
     uint32_t count;
@@ -77,7 +81,6 @@ struct local {
     pid_t *zombies; /* supervisors still to be reaped */
     uint32_t zombie_count, zombie_room;
     uint32_t open_handles;
-    uint32_t spare_count; /* empty checkpoint folders kept for reuse */
     bool closing;
 };
 
@@ -86,17 +89,17 @@ bool local_handle_message(void *context, char *line);
 /* The connection was closed or sent nonsense: search for the supervisor again. */
 void local_handle_lost_link(struct local_run *run);
 
-/* local_supervisor.c: the folders of attempts, and starting a supervisor */
-int local_open_folders(struct local *local, struct error *err);
-void local_close_folders(struct local *local);
-bool local_cgroup(const struct local_run *run, char path[CGROUP_MAX]);
+/* local_supervisor.c: starting and ending a supervisor */
+bool local_cgroup(const struct local_run *run, char path[CGROUP_PATH_MAX]);
 int local_start_supervisor(struct local_run *run, struct error *err);
 /* A supervisor has taken the attempt; ret_alive: it still runs. */
 bool local_was_claimed(const struct local_run *run, bool *ret_alive);
 bool local_read_status(const struct local_run *run, struct run_end *end);
-void local_remove_dir(struct local_run *run);
-/* Send SIGKILL to the remaining processes of an attempt; true: there are none. */
-bool local_kill_leftovers(const struct local_run *run);
+void local_remove_attempt(struct local_run *run);
+/* Send SIGKILL to all processes of an attempt; true: none is left. */
+bool local_kill_attempt(const struct local_run *run);
+/* To the job's processes alone: the supervisor reports the end. */
+void local_kill_job(const struct local_run *run);
 
 /* and the connection to it */
 bool local_link_connect(struct local_run *run);

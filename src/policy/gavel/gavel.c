@@ -25,6 +25,11 @@
 const char *const gavel_compats[] = { "none", "released", NULL };
 const char *const gavel_knowns[] = { "true", "estimated", NULL };
 
+const struct field gavel_params[] = { GAVEL_PARAMS, { 0 } };
+const struct field gavel_sharing_params[] = {
+    GAVEL_PARAM_AWARE, GAVEL_PARAM_SHARING, GAVEL_PARAMS, { 0 }
+};
+
 #define PAIRS_MAX (1u << 20) /* more are not listed */
 #define REFERENCES 16        /* of the kinds there are, as in the paper */
 #define TRIED 0.2            /* of a new job's cells */

@@ -129,47 +129,55 @@ struct gavel_policy {
 };
 
 /*
- * Rows for a policy's table of settings; 'type' is its private state, 'field' the struct
- * gavel in it.  A policy that cannot be blind, or never shares, leaves out the row and
- * sets the field before gavel_init().
+ * Rows for a policy's table of settings.  A policy that cannot be blind, or never shares,
+ * leaves out the row and sets the field before gavel_init().
  */
-#define GAVEL_PARAM_AWARE(type, field) \
+#define GAVEL_PARAM_AWARE \
     { \
-        "aware", FIELD_FLAG, offsetof(type, field.aware), "true", NULL, \
+        "aware", FIELD_FLAG, offsetof(struct gavel_policy, aware), "true", NULL, \
             "knows how fast each job runs on each type" \
     }
-#define GAVEL_PARAM_SHARING(type, field) \
-    { "sharing", FIELD_FLAG, offsetof(type, field.sharing), \
+#define GAVEL_PARAM_SHARING \
+    { "sharing", FIELD_FLAG, offsetof(struct gavel_policy, sharing), \
       "false",   NULL,       "two jobs may share accelerators" }, \
     { \
-        "rates", FIELD_CHOICE, offsetof(type, field.known), "true", NULL, \
+        "rates", FIELD_CHOICE, offsetof(struct gavel_policy, known), "true", NULL, \
             "of jobs that share: as they are, or from a few trials", 0, 0, \
             gavel_knowns \
     }
-#define GAVEL_PARAMS(type, field) \
-    { "round", FIELD_TIME, offsetof(type, field.round_ns), \
+#define GAVEL_PARAMS \
+    { "round", FIELD_TIME, offsetof(struct gavel_policy, round_ns), \
       "360s",  NULL,       "length of a round", \
       1,       86400 }, \
-        { "global_queue", FIELD_FLAG, offsetof(type, field.global_queue), \
+        { "global_queue", FIELD_FLAG, offsetof(struct gavel_policy, global_queue), \
           "false",        NULL,       "fill all types from one order, not type by type" }, \
         { "allocations", \
           FIELD_BUFFER, \
-          offsetof(type, field.allocations), \
+          offsetof(struct gavel_policy, allocations), \
           "", \
           NULL, \
           "file of recorded shares that replace the policy's own" }, \
-        COST_TEST_PARAM(type, field.cost_test.choice), \
+        COST_TEST_PARAM(struct gavel_policy, cost_test.choice), \
     { \
-        "compat", FIELD_CHOICE, offsetof(type, field.compat), "none", NULL, \
+        "compat", FIELD_CHOICE, offsetof(struct gavel_policy, compat), "none", NULL, \
             "whose rules the rounds follow", 0, 0, gavel_compats \
     }
+
+/* Tables of settings: GAVEL_PARAMS alone, and with the other rows. */
+extern const struct field gavel_params[];
+extern const struct field gavel_sharing_params[];
 
 int gavel_init(struct gavel_policy *gavel, const struct gavel_rule *rule,
                const struct view *view, uint64_t seed, struct arena *run,
                struct error *err);
+
+/* Functions of every such policy; GAVEL_FUNCTIONS are their members of its table. */
 void gavel_observe(void *self, const struct view *view, const struct event *event);
 void gavel_explain(const void *self, const struct view *view, job_id job,
                    struct reasons *reasons);
 int gavel_decide(void *self, const struct view *view, struct plan *plan,
                  struct arena *scratch, struct error *err);
+#define GAVEL_FUNCTIONS \
+    .observe = gavel_observe, .decide = gavel_decide, .explain = gavel_explain
+
 void gavel_fini(void *self);

@@ -32,7 +32,6 @@
 #include "model/view.h"
 
 struct arena;
-struct event;
 struct lookahead;
 
 #define COST_MODEL_KINDS_MAX 256

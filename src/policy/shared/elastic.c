@@ -288,7 +288,9 @@ static bool resize_job(const struct view *view, struct plan *plan, job_id id,
     return false;
 }
 
-uint32_t elastic_start(struct plan *plan, job_id job, uint32_t gpus, uint32_t least)
+/* Start a job with at most 'gpus', halved until it fits; returns how many, 0: not started. */
+static uint32_t start_halved(struct plan *plan, job_id job, uint32_t gpus,
+                             uint32_t least)
 {
     for (;;) {
         if (grant_gpus(plan, job, gpus))
@@ -376,7 +378,7 @@ static uint32_t start_in_node_set(struct elastic *elastic, const struct view *vi
     uint32_t there = halve_running_job(elastic, view, plan, arrival, before);
     uint32_t got = 0;
     if (there > before && there >= least)
-        got = elastic_start(plan, id, gpus < there ? gpus : there, least);
+        got = start_halved(plan, id, gpus < there ? gpus : there, least);
     if (got == 0)
         plan_undo(plan, mark);
     else
@@ -458,7 +460,7 @@ static uint32_t start_waiting_jobs(struct elastic *elastic, const struct view *v
         uint32_t got = 0;
         room = shrink_jobs(elastic, view, plan, room, gpus, INFINITY);
         if (least <= room)
-            got = elastic_start(plan, id, gpus < room ? gpus : room, least);
+            got = start_halved(plan, id, gpus < room ? gpus : room, least);
         if (got == 0 && view->jobs[id].set)
             got = start_in_node_set(elastic, view, plan, i, &room);
         if (got == 0)
@@ -549,7 +551,7 @@ static void start_arrivals(struct elastic *elastic, const struct view *view,
         if (room < gpus && !view->jobs[id].set)
             room = halve_running_job(elastic, view, plan, i, room);
         if (least <= room)
-            got = elastic_start(plan, id, gpus < room ? gpus : room, least);
+            got = start_halved(plan, id, gpus < room ? gpus : room, least);
         if (got == 0 && view->jobs[id].set)
             got = start_in_node_set(elastic, view, plan, i, &room);
         if (got == 0)
@@ -596,7 +598,7 @@ static bool start_at_once(const struct elastic *elastic, struct plan *plan,
 {
     double fair = fmin(fmax(elastic->fair, job->gpus_min), job->gpus_max);
     return !plan_is_full(plan) &&
-           elastic_start(plan, id, (uint32_t)fair, job->gpus_min) > 0;
+           start_halved(plan, id, (uint32_t)fair, job->gpus_min) > 0;
 }
 
 void elastic_between(struct elastic *elastic, const struct view *view,

@@ -110,12 +110,6 @@ void elastic_gather(struct elastic *elastic, const struct view *view);
 void elastic_apply(struct elastic *elastic, const struct view *view, struct plan *plan);
 
 /*
- * Start a job with at most 'gpus', halved until it fits; returns how many, 0: not
- * started.
- */
-uint32_t elastic_start(struct plan *plan, job_id job, uint32_t gpus, uint32_t least);
-
-/*
  * At every decision: start jobs that fit on free GPUs, and ask to be woken for the
  * next epoch.
  */

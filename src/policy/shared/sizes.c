@@ -37,8 +37,9 @@ void sizes_init(struct sizes *sizes, struct arena *run, uint32_t job_max)
     sizes->taken = arena_array(run, struct sizes_taken, job_max);
 }
 
-void sizes_release(struct sizes *sizes)
+void sizes_release(void *self)
 {
+    struct sizes *sizes = self;
     map_release(&sizes->found);
 }
 
@@ -245,9 +246,10 @@ uint32_t sizes_ahead(const struct sizes *sizes, const struct view *view, job_id 
     return count;
 }
 
-void sizes_explain_left(const struct sizes *sizes, const struct view *view, job_id job,
+void sizes_explain_left(const void *self, const struct view *view, job_id job,
                         struct reasons *reasons)
 {
+    const struct sizes *sizes = self;
     char left[32];
     uint32_t count = sizes_ahead(sizes, view, job, reasons);
     if (count == 0)

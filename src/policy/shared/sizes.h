@@ -46,7 +46,9 @@ struct sizes {
 };
 
 void sizes_init(struct sizes *sizes, struct arena *run, uint32_t job_max);
-void sizes_release(struct sizes *sizes);
+
+/* This and sizes_explain_left() can be functions of a policy that begins with its sizes. */
+void sizes_release(void *self);
 
 /*
  * Smallest key first, then the lower public id.  'value' is compared by sizes_narrow().
@@ -82,5 +84,5 @@ uint32_t sizes_ahead(const struct sizes *sizes, const struct view *view, job_id 
                      struct reasons *reasons);
 
 /* The same with a sentence, where keys are remaining times. */
-void sizes_explain_left(const struct sizes *sizes, const struct view *view, job_id job,
+void sizes_explain_left(const void *self, const struct view *view, job_id job,
                         struct reasons *reasons);

@@ -4,11 +4,22 @@
 #include <inttypes.h>
 
 #include "base/arena.h"
+#include "base/param.h"
 #include "model/event.h"
 #include "model/node_set.h"
 #include "model/reasons.h"
 
 #define NONE UINT32_MAX
+#define AT(field) .offset = offsetof(struct trial_queues, field)
+
+const struct field trial_params[] = {
+    { "max_preemptions", FIELD_COUNT, AT(preempt_max), "0", NULL,
+      "times a job may be preempted in its life; 0: no limit" },
+    { "spare", FIELD_FLAG, AT(spare), "false", NULL,
+      "let those stay who were picked in vain" },
+    COST_TEST_PARAM(struct trial_queues, cost_test.choice),
+    { 0 },
+};
 
 /* --- running jobs ----------------------------------------------------------------- */
 
@@ -35,8 +46,9 @@ static void add_running(struct trial_queues *trial, const struct view *view, job
         set_running_job(trial, trial->running_count++, id);
 }
 
-job_id trial_draw(struct trial_queues *trial, job_id last)
+job_id trial_draw(void *self, job_id last)
 {
+    struct trial_queues *trial = self;
     if (last == JOB_NONE)
         trial->drawn_count = 0;
     if (trial->drawn_count >= trial->running_count)
@@ -56,16 +68,19 @@ static bool may_preempt(const void *self, job_id job, int64_t claim)
 
 static job_id next_in_order(const void *self, job_id last, int64_t claim)
 {
-    const struct trial_queues *trial = self;
-    return trial->order(trial->self, last);
+    struct trial_queues *trial = (struct trial_queues *)self;
+    return trial->order(trial, last);
 }
 
 static const struct preempt_rule as_ordered = { RULE_TRIAL, next_in_order,
                                                 may_preempt };
 
-void trial_init(struct trial_queues *trial, struct arena *run, const struct view *view,
+void trial_init(struct trial_queues *trial, trial_order *order,
+                trial_make_room *make_room, struct arena *run, const struct view *view,
                 uint64_t seed)
 {
+    trial->order = order;
+    trial->make_room = make_room;
     sizes_init(&trial->trials, run, view->job_max);
     fifo_queue_init(&trial->others, run, view->job_max);
     trial->running = arena_array(run, job_id, view->job_max);
@@ -75,8 +90,9 @@ void trial_init(struct trial_queues *trial, struct arena *run, const struct view
     cost_test_init(&trial->cost_test, view, run);
 }
 
-void trial_release(struct trial_queues *trial)
+void trial_fini(void *self)
 {
+    struct trial_queues *trial = self;
     sizes_release(&trial->trials);
 }
 
@@ -99,9 +115,9 @@ static void remove_waiting(struct trial_queues *trial, const struct view *view,
         fifo_queue_remove(&trial->others, job);
 }
 
-void trial_observe(struct trial_queues *trial, const struct view *view,
-                   const struct event *event)
+void trial_observe(void *self, const struct view *view, const struct event *event)
 {
+    struct trial_queues *trial = self;
     if (event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED)
         trial->place[event->job] = NONE;
 
@@ -129,8 +145,8 @@ static bool preempt_in_order(struct trial_queues *trial, const struct view *view
 {
     const struct node_set *set = view->jobs[beneficiary].set;
     size_t mark = plan_mark(plan);
-    for (job_id victim = trial->order(trial->self, JOB_NONE); victim != JOB_NONE;
-         victim = trial->order(trial->self, victim)) {
+    for (job_id victim = trial->order(trial, JOB_NONE); victim != JOB_NONE;
+         victim = trial->order(trial, victim)) {
         if (plan_changes(plan, victim) ||
             !node_set_touches(set, view_seats(view, victim),
                               view->jobs[victim].seats.count))
@@ -143,9 +159,10 @@ static bool preempt_in_order(struct trial_queues *trial, const struct view *view
     return false;
 }
 
-bool trial_preempt_until_fits(struct trial_queues *trial, const struct view *view,
-                              struct plan *plan, job_id job)
+bool trial_preempt_until_fits(void *self, const struct view *view, struct plan *plan,
+                              job_id job)
 {
+    struct trial_queues *trial = self;
     if (trial->spare)
         return preempt_for(&trial->preempt, view, plan, job, 0);
     return preempt_in_order(trial, view, plan, job);
@@ -164,9 +181,10 @@ static bool start_now(struct plan *plan, job_id job)
     return false;
 }
 
-void trial_decide(struct trial_queues *trial, const struct view *view,
-                  struct plan *plan, trial_make_room *make_room)
+int trial_decide(void *self, const struct view *view, struct plan *plan,
+                 struct arena *scratch, struct error *err)
 {
+    struct trial_queues *trial = self;
     struct sizes *trials = &trial->trials;
     bool looking = false;
 
@@ -174,7 +192,7 @@ void trial_decide(struct trial_queues *trial, const struct view *view,
     for (job_id job; (job = sizes_best(trials)) != JOB_NONE;) {
         size_t mark = plan_mark(plan);
         if (plan_grant(plan, job, NULL) ||
-            (trial->running_count && make_room(trial->self, view, plan, job) &&
+            (trial->running_count && trial->make_room(trial, view, plan, job) &&
              cost_test_pass(&trial->cost_test, view, plan, mark, job))) {
             sizes_take(trials, view, job);
         } else {
@@ -184,11 +202,12 @@ void trial_decide(struct trial_queues *trial, const struct view *view,
     }
     sizes_unskip(trials);
     if (looking)
-        return; /* GPUs that become free are kept for the trial jobs */
+        return 0; /* GPUs that become free are kept for the trial jobs */
     for (job_id job = trial->others.first; job != JOB_NONE;
          job = fifo_queue_next(&trial->others, job))
         if (!start_now(plan, job))
             break;
+    return 0;
 }
 
 /* --- explanations ----------------------------------------------------------------- */
@@ -220,9 +239,10 @@ static void add_all_trials_ahead(const struct trial_queues *trial,
             reasons_add_ahead(reasons, INT64_MIN, view->jobs[id].id);
 }
 
-void trial_explain(const struct trial_queues *trial, const struct view *view,
-                   job_id job, struct reasons *reasons)
+void trial_explain(const void *self, const struct view *view, job_id job,
+                   struct reasons *reasons)
 {
+    const struct trial_queues *trial = self;
     if (view->jobs[job].class == CLASS_TE) {
         explain_trial(trial, view, job, reasons);
         return;

@@ -21,11 +21,14 @@
 #include "policy/shared/sizes.h"
 
 struct arena;
+struct error;
 struct reasons;
 
 /*
+ * Functions of a policy are called with its state, which begins with its trial_queues.
+ *
  * The running best-effort job to preempt after 'last' (JOB_NONE: the first of a new
- * round); JOB_NONE: no more.  Called with the policy's self.
+ * round); JOB_NONE: no more.
  */
 typedef job_id trial_order(void *self, job_id last);
 
@@ -34,9 +37,9 @@ typedef bool trial_make_room(void *self, const struct view *view, struct plan *p
                              job_id job);
 
 struct trial_queues {
-    void *self; /* the policy's state */
     trial_order
         *order; /* of trial_preempt_until_fits(); may be changed before a call */
+    trial_make_room *make_room;
     uint32_t preempt_max; /* jobs preempted this often are protected; 0: none */
     bool spare;           /* trial_preempt_until_fits() spares jobs not in the way */
 
@@ -53,22 +56,31 @@ struct trial_queues {
     struct preempt preempt;
 };
 
-/* 'self', 'order', 'preempt_max', 'spare' and the cost test's choice are set before. */
-void trial_init(struct trial_queues *trial, struct arena *run, const struct view *view,
+/* The settings of policies that preempt until the job fits. */
+extern const struct field trial_params[];
+
+/*
+ * 'preempt_max', 'spare' and the cost test's choice are set before.  'make_room' is often
+ * trial_preempt_until_fits().
+ */
+void trial_init(struct trial_queues *trial, trial_order *order,
+                trial_make_room *make_room, struct arena *run, const struct view *view,
                 uint64_t seed);
-void trial_release(struct trial_queues *trial);
 
-/* Must see every event, after the policy has updated its own order. */
-void trial_observe(struct trial_queues *trial, const struct view *view,
-                   const struct event *event);
-
-/* The whole decision. */
-void trial_decide(struct trial_queues *trial, const struct view *view,
-                  struct plan *plan, trial_make_room *make_room);
+/*
+ * The functions of a policy.  If it has its own, they call these: trial_observe() for
+ * every event, after the policy has updated its own order.
+ */
+void trial_observe(void *self, const struct view *view, const struct event *event);
+int trial_decide(void *self, const struct view *view, struct plan *plan,
+                 struct arena *scratch, struct error *err);
+void trial_explain(const void *self, const struct view *view, job_id job,
+                   struct reasons *reasons);
+void trial_fini(void *self);
 
 /* Preempt jobs in the given order until 'job' fits; none if it never does. */
-bool trial_preempt_until_fits(struct trial_queues *trial, const struct view *view,
-                              struct plan *plan, job_id job);
+bool trial_preempt_until_fits(void *self, const struct view *view, struct plan *plan,
+                              job_id job);
 
 /* Whether the job is a running best-effort job that may be preempted. */
 static inline bool trial_may_preempt(const struct trial_queues *trial, job_id job)
@@ -83,8 +95,4 @@ static inline bool trial_is_safe(const struct trial_queues *trial,
 }
 
 /* The next of 'running', drawn at random without repetition within a round. */
-job_id trial_draw(struct trial_queues *trial, job_id last);
-
-/* For the policy's explain(), when a job is waiting here. */
-void trial_explain(const struct trial_queues *trial, const struct view *view,
-                   job_id job, struct reasons *reasons);
+job_id trial_draw(void *self, job_id last);

@@ -6,13 +6,11 @@
  */
 #include "solve/lp/lp_goals.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/error.h"
 #include "solve/problem.h"
 #include "solve/lp/lp_model.h"
 
@@ -21,11 +19,6 @@
 #define KEPT 1e-8        /* a floor that is kept to this is kept */
 #define SEARCH_MAX 60    /* steps of a search; it takes about five          */
 #define FLOOR_SLACK 1e-9 /* floors at the boundary count as reachable       */
-
-int lp_gave_up(struct error *err)
-{
-    return error_set(err, -EDOM, "the linear programme's solver gave up");
-}
 
 static double *new_shares(const struct problem *problem)
 {
@@ -384,6 +377,23 @@ static double least_ratio_cost(const struct problem *problem, bool floors)
     return fmax(blown_up, paid);
 }
 
+/* One more condition: the sum of coefficient[line][type] x is at least 'low'.  After it
+ * lp_model_bound() proves nothing. */
+static void add_cut(struct lp_model *model, const double *coefficients, double low)
+{
+    const struct problem *problem = model->problem;
+    size_t cells = (size_t)problem->line_count * problem->programme->type_count;
+    uint32_t *columns = arena_array(problem->arena, uint32_t, cells);
+    double *values = arena_array(problem->arena, double, cells);
+    uint32_t used = 0;
+    for (size_t i = 0; i < cells; i++)
+        if (model->columns[i] != LP_MODEL_NONE && coefficients[i] != 0) {
+            columns[used] = model->columns[i];
+            values[used++] = coefficients[i];
+        }
+    lp_add_cut(model->lp, low, LP_INFINITY, used, columns, values);
+}
+
 /* Of all shares with that ratio, those with the largest sum of normalised rates. */
 static void break_ratio_ties(const struct problem *problem, const double *net,
                              struct shares *shares)
@@ -393,11 +403,22 @@ static void break_ratio_ties(const struct problem *problem, const double *net,
                   problem_normalised_values(problem));
     if (shares->status != SHARES_FLOORS_DROPPED)
         add_floors(&model);
-    lp_model_add_cut(&model, net, -SLACK);
+    add_cut(&model, net, -SLACK);
     if (lp_model_maximise(&model) == LP_OPTIMAL)
         lp_model_shares(&model, shares->x);
     shares->iterations += model.iterations;
     lp_model_release(&model);
+}
+
+/* Other values for the same lines. */
+static void replace_values(struct lp_model *model, const double *value)
+{
+    const struct problem *problem = model->problem;
+    size_t cells = (size_t)problem->line_count * problem->programme->type_count;
+    for (size_t i = 0; i < cells; i++)
+        if (model->columns[i] != LP_MODEL_NONE)
+            lp_set_gain(model->lp, model->columns[i], value[i]);
+    model->value = value;
 }
 
 /*
@@ -426,7 +447,7 @@ int lp_solve_ratio(const struct problem *problem, struct shares *shares,
             shares->x[c] = x[c];
             net[c] = values[c] - best * cost[c];
         }
-        lp_model_set_value(&model, net);
+        replace_values(&model, net);
         if (lp_model_maximise(&model) != LP_OPTIMAL)
             r = lp_gave_up(err);
         else

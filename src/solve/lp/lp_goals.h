@@ -6,6 +6,9 @@
  */
 #pragma once
 
+#include <errno.h>
+
+#include "base/error.h"
 #include "solve/problem.h"
 
 int lp_solve_least(const struct problem *problem, struct shares *shares,
@@ -20,7 +23,10 @@ int lp_solve_ratio(const struct problem *problem, struct shares *shares,
                    struct error *err);
 
 /* -EDOM and its sentence. */
-int lp_gave_up(struct error *err);
+static inline int lp_gave_up(struct error *err)
+{
+    return error_set(err, -EDOM, "the linear programme's solver gave up");
+}
 
 /*
  * Of all shares that keep unit[j] * rate[j] >= floor[j], those with the largest sum of

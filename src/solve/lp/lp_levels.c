@@ -28,13 +28,37 @@
 struct level_search {
     const struct problem *problem;
     struct lp_model model;
-    double *unit;  /* [job] scaled so that levels are near 1                  */
-    double *level; /* [job] unit * rate that it has for sure                  */
-    double *speed; /* [job] 0: does not rise now                              */
-    bool *done;    /* [job] will not rise again                               */
-    bool *asks;    /* [job] it is not known yet whether it can go on          */
-    double gap;    /* the largest so far                                      */
+    double *unit;   /* [job] scaled so that levels are near 1                  */
+    double *level;  /* [job] unit * rate that it has for sure                  */
+    double *speed;  /* [job] 0: does not rise now                              */
+    bool *done;     /* [job] will not rise again                               */
+    bool *asks;     /* [job] it is not known yet whether it can go on          */
+    uint32_t spare; /* the first of the columns of spare rates, by job        */
+    double gap;     /* the largest so far                                      */
 };
+
+/*
+ * Add a column per job that holds what it has beyond its floor, kept at 0 at first:
+ *     unit sum rate x - spare >= floor + need z
+ */
+static void add_spare_columns(struct level_search *levels)
+{
+    struct lp_model *model = &levels->model;
+    const double minus = -1;
+    for (uint32_t j = 0; j < levels->problem->programme->job_count; j++) {
+        uint32_t row = model->rate_rows + j;
+        uint32_t column = lp_add_column(model->lp, 0, 0, 0, 1, &row, &minus);
+        if (j == 0)
+            levels->spare = column;
+    }
+}
+
+/* Let z or a job's spare be wanted, and up to 'most'; or keep it at 0, where 'most' is 0. */
+static void want_column(struct lp_model *model, uint32_t column, double most)
+{
+    lp_set_column(model->lp, column, 0, most);
+    lp_set_gain(model->lp, column, most > 0 ? 1 : 0);
+}
 
 /* False when no job rises any more. */
 static bool set_speeds(struct level_search *levels)
@@ -95,10 +119,10 @@ static int raise_levels(struct level_search *levels, double *x, struct error *er
 {
     struct lp_model *model = &levels->model;
     double most = room_to_rise(levels);
-    lp_model_set_level(model, 2 * most + 1);
+    want_column(model, model->level, 2 * most + 1);
     if (maximise_levels(levels) != LP_OPTIMAL)
         return lp_gave_up(err);
-    double step = fmin(lp_model_level(model), most);
+    double step = fmin(lp_columns(model->lp)[model->level], most);
     double bound = fmin(lp_model_bound(model), most);
     double pulls = 0, strongest = 0;
     uint32_t count = levels->problem->programme->job_count, held = 0;
@@ -143,10 +167,10 @@ static int stop_held(struct level_search *levels, struct error *err)
         asking = asking || levels->asks[j];
     if (!asking)
         return 0;
-    lp_model_set_level(model, 0);
+    want_column(model, model->level, 0);
     for (uint32_t j = 0; j < count; j++)
         if (levels->asks[j])
-            lp_model_set_spare(model, j, spare_to_ask(levels, j));
+            want_column(model, levels->spare + j, spare_to_ask(levels, j));
     while (asking && moved) {
         if (maximise_levels(levels) != LP_OPTIMAL)
             return lp_gave_up(err);
@@ -154,7 +178,8 @@ static int stop_held(struct level_search *levels, struct error *err)
         for (uint32_t j = 0; j < count; j++) {
             if (!levels->asks[j])
                 continue;
-            bool free = lp_model_spare(model, j) > MOVES * fmax(levels->level[j], 1e-3);
+            bool free = lp_columns(model->lp)[levels->spare + j] >
+                        MOVES * fmax(levels->level[j], 1e-3);
             if (free)
                 levels->asks[j] = false;
             moved = moved || free;
@@ -163,12 +188,12 @@ static int stop_held(struct level_search *levels, struct error *err)
         /* Only after all were read: changing the programme ends its solution. */
         for (uint32_t j = 0; j < count && moved; j++)
             if (!levels->asks[j])
-                lp_model_set_spare(model, j, 0);
+                want_column(model, levels->spare + j, 0);
     }
     for (uint32_t j = 0; j < count; j++)
         if (levels->asks[j]) {
             levels->done[j] = true;
-            lp_model_set_spare(model, j, 0);
+            want_column(model, levels->spare + j, 0);
         }
     return 0;
 }
@@ -192,7 +217,7 @@ static void level_search_init(struct level_search *levels,
     }
     lp_model_init(&levels->model, problem, levels->unit, NULL);
     lp_model_add_level(&levels->model, 1, levels->speed);
-    lp_model_add_spare(&levels->model);
+    add_spare_columns(levels);
 }
 
 /* Is there a job outside the goal that could use what is left? */

@@ -10,17 +10,6 @@
 
 #include "base/arena.h"
 
-static uint32_t time_row(const struct lp_model *model, uint32_t job)
-{
-    return model->problem->programme->type_count + job;
-}
-
-static uint32_t rate_row(const struct lp_model *model, uint32_t job)
-{
-    const struct programme *p = model->problem->programme;
-    return p->type_count + p->job_count + job;
-}
-
 static void add_rows(struct lp_model *model)
 {
     const struct programme *p = model->problem->programme;
@@ -43,11 +32,11 @@ static void add_column(struct lp_model *model, uint32_t line, uint32_t type,
     coefficients[count++] = problem_line_gang(problem, line);
     uint32_t member_count = problem_line_members(problem, line, members);
     for (uint32_t i = 0; i < member_count; i++) {
-        rows[count] = time_row(model, members[i]);
+        rows[count] = model->time_rows + members[i];
         coefficients[count++] = 1;
         double unit = model->unit[members[i]];
         if (unit > 0) {
-            rows[count] = rate_row(model, members[i]);
+            rows[count] = model->rate_rows + members[i];
             coefficients[count++] = unit * problem_line_rate(problem, line, type, i);
         }
     }
@@ -80,8 +69,9 @@ void lp_model_init(struct lp_model *model, const struct problem *problem,
         .value = value,
         .need = arena_array(problem->arena, double, p->job_count),
         .floor = arena_array(problem->arena, double, p->job_count),
+        .time_rows = p->type_count,
+        .rate_rows = p->type_count + p->job_count,
         .level = LP_MODEL_NONE,
-        .spare = LP_MODEL_NONE,
     };
     add_rows(model);
     for (uint32_t line = 0; line < problem->line_count; line++)
@@ -102,7 +92,7 @@ void lp_model_release(struct lp_model *model)
 static void set_rate_row(struct lp_model *model, uint32_t job)
 {
     bool binds = model->floor[job] > 0 || model->need[job] > 0;
-    lp_set_row(model->lp, rate_row(model, job),
+    lp_set_row(model->lp, model->rate_rows + job,
                binds ? model->floor[job] : -LP_INFINITY, LP_INFINITY);
 }
 
@@ -121,7 +111,7 @@ void lp_model_add_level(struct lp_model *model, double most, const double *need)
     uint32_t used = 0;
     for (uint32_t j = 0; j < count; j++)
         if (need[j] > 0) {
-            rows[used] = rate_row(model, j);
+            rows[used] = model->rate_rows + j;
             coefficients[used++] = -need[j];
             model->need[j] = need[j];
             set_rate_row(model, j);
@@ -129,59 +119,11 @@ void lp_model_add_level(struct lp_model *model, double most, const double *need)
     model->level = lp_add_column(model->lp, 1, 0, most, used, rows, coefficients);
 }
 
-void lp_model_set_level(struct lp_model *model, double most)
-{
-    lp_set_column(model->lp, model->level, 0, most);
-    lp_set_gain(model->lp, model->level, most > 0 ? 1 : 0);
-}
-
-void lp_model_set_value(struct lp_model *model, const double *value)
-{
-    const struct problem *problem = model->problem;
-    size_t cells = (size_t)problem->line_count * problem->programme->type_count;
-    for (size_t i = 0; i < cells; i++)
-        if (model->columns[i] != LP_MODEL_NONE)
-            lp_set_gain(model->lp, model->columns[i], value[i]);
-    model->value = value;
-}
-
-void lp_model_add_cut(struct lp_model *model, const double *coefficients, double low)
-{
-    const struct problem *problem = model->problem;
-    size_t cells = (size_t)problem->line_count * problem->programme->type_count;
-    uint32_t *columns = arena_array(problem->arena, uint32_t, cells);
-    double *values = arena_array(problem->arena, double, cells);
-    uint32_t used = 0;
-    for (size_t i = 0; i < cells; i++)
-        if (model->columns[i] != LP_MODEL_NONE && coefficients[i] != 0) {
-            columns[used] = model->columns[i];
-            values[used++] = coefficients[i];
-        }
-    lp_add_cut(model->lp, low, LP_INFINITY, used, columns, values);
-}
-
 void lp_model_set_need(struct lp_model *model, uint32_t job, double need)
 {
     model->need[job] = need;
-    lp_set_coefficient(model->lp, rate_row(model, job), model->level, -need);
+    lp_set_coefficient(model->lp, model->rate_rows + job, model->level, -need);
     set_rate_row(model, job);
-}
-
-void lp_model_add_spare(struct lp_model *model)
-{
-    const double minus = -1;
-    for (uint32_t j = 0; j < model->problem->programme->job_count; j++) {
-        uint32_t row = rate_row(model, j);
-        uint32_t column = lp_add_column(model->lp, 0, 0, 0, 1, &row, &minus);
-        if (j == 0)
-            model->spare = column;
-    }
-}
-
-void lp_model_set_spare(struct lp_model *model, uint32_t job, double most)
-{
-    lp_set_column(model->lp, model->spare + job, 0, most);
-    lp_set_gain(model->lp, model->spare + job, most > 0 ? 1 : 0);
 }
 
 enum lp_status lp_model_maximise(struct lp_model *model)
@@ -196,16 +138,6 @@ enum lp_status lp_model_maximise(struct lp_model *model)
     return status;
 }
 
-double lp_model_level(const struct lp_model *model)
-{
-    return lp_columns(model->lp)[model->level];
-}
-
-double lp_model_spare(const struct lp_model *model, uint32_t job)
-{
-    return lp_columns(model->lp)[model->spare + job];
-}
-
 void lp_model_shares(const struct lp_model *model, double *ret_x)
 {
     const struct problem *problem = model->problem;
@@ -218,7 +150,7 @@ void lp_model_shares(const struct lp_model *model, double *ret_x)
 
 double lp_model_job_price(const struct lp_model *model, uint32_t job)
 {
-    return fmax(0, -lp_duals(model->lp)[rate_row(model, job)]);
+    return fmax(0, -lp_duals(model->lp)[model->rate_rows + job]);
 }
 
 /* What a line would still bring at these prices, at best. */
@@ -266,7 +198,7 @@ double lp_model_bound(const struct lp_model *model)
         bound += price[t] * p->capacity[t];
     }
     for (uint32_t j = 0; j < p->job_count; j++) {
-        time[j] = fmax(0, duals[time_row(model, j)]);
+        time[j] = fmax(0, duals[model->time_rows + j]);
         bound += time[j] - lp_model_job_price(model, j) * model->floor[j];
         scale += lp_model_job_price(model, j) * model->need[j];
     }

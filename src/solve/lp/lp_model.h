@@ -22,8 +22,9 @@ struct lp_model {
     const double *value; /* [line][type], or NULL                       */
     double *need;        /* [job]                                       */
     double *floor;       /* [job]                                       */
+    uint32_t time_rows;  /* the first row of jobs' time; others follow  */
+    uint32_t rate_rows;  /* the first row of jobs' rates                */
     uint32_t level;      /* the column of z                             */
-    uint32_t spare;      /* the first of the columns of spare, by job   */
     uint32_t iterations; /* in all                                      */
 };
 
@@ -44,28 +45,7 @@ void lp_model_set_floor(struct lp_model *model, uint32_t job, double floor);
 void lp_model_add_level(struct lp_model *model, double most, const double *need);
 void lp_model_set_need(struct lp_model *model, uint32_t job, double need);
 
-/* Let z be wanted, and up to 'most'; or keep it at 0, where 'most' is 0. */
-void lp_model_set_level(struct lp_model *model, double most);
-
-/* Other values for the same lines. */
-void lp_model_set_value(struct lp_model *model, const double *value);
-
-/* One more condition: the sum of coefficient[line][type] x is at least 'low'.  After it
- * lp_model_bound() proves nothing. */
-void lp_model_add_cut(struct lp_model *model, const double *coefficients, double low);
-
-/*
- * Add a column per job that holds what it has beyond its floor, kept at 0 at first:
- *     unit sum rate x - spare >= floor + need z
- */
-void lp_model_add_spare(struct lp_model *model);
-void lp_model_set_spare(struct lp_model *model, uint32_t job, double most);
-
 enum lp_status lp_model_maximise(struct lp_model *model);
-
-/* The solution's z, and a job's spare. */
-double lp_model_level(const struct lp_model *model);
-double lp_model_spare(const struct lp_model *model, uint32_t job);
 
 /* The shares, made feasible. */
 void lp_model_shares(const struct lp_model *model, double *ret_x);

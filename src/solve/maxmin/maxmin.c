@@ -237,10 +237,7 @@ int maxmin_solve_level(const struct problem *problem, struct market_classes *cla
     shares->iterations = answer.passes;
     shares->objective = problem_objective(problem, shares->x);
     if (p->tidy) {
-        double *floor = arena_array(problem->arena, double, p->job_count);
-        for (uint32_t j = 0; j < p->job_count; j++)
-            floor[j] = problem_demand_rate(&demands, j,
-                                           problem_level(problem, shares->objective));
+        double *floor = problem_demand_rates(problem, &demands, shares->objective);
         sums_break_ties(problem, floor, shares);
         shares->objective = problem_objective(problem, shares->x);
     }

@@ -237,7 +237,7 @@ void active_set_narrow(struct active_set *set, const double *capacity,
             count_pinned(set, at, set->pin[slot], 1);
             continue;
         }
-        batch_move(active, kept, place);
+        batch_copy(active, kept, active, place);
         set->slot[kept] = slot;
         set->place[slot] = kept++;
     }
@@ -266,15 +266,10 @@ void active_set_remove(struct active_set *set, uint32_t slot)
     }
     uint32_t place = set->place[slot], last = set->active.count - 1;
     assert(set->slot[place] == slot);
-    batch_move(&set->active, place, last);
+    batch_copy(&set->active, place, &set->active, last);
     set->slot[place] = set->slot[last];
     set->place[set->slot[place]] = place;
     batch_trim(&set->active, last);
-}
-
-uint32_t active_set_count(const struct active_set *set)
-{
-    return set->all_active ? set->jobs->count : set->active.count;
 }
 
 void active_set_demand(struct active_set *set, const double *price, double z,

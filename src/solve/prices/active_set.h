@@ -84,4 +84,7 @@ void active_set_share(const struct active_set *set, uint32_t slot,
                       const struct price_point *points, uint32_t point_count,
                       double *ret_x);
 
-uint32_t active_set_count(const struct active_set *set);
+static inline uint32_t active_set_count(const struct active_set *set)
+{
+    return set->all_active ? set->jobs->count : set->active.count;
+}

@@ -46,7 +46,6 @@ struct batch_sums {
 #define pick(m, a, b) _mm_or_pd(_mm_and_pd(m, a), _mm_andnot_pd(m, b))
 #define any(m) (_mm_movemask_pd(m) != 0)
 #include "solve/prices/batch_pass.h"
-#include "solve/prices/batch_undef.h"
 
 #define NAME(name) name##_avx2
 #define TARGET __attribute__((target("avx2"), always_inline))
@@ -67,7 +66,6 @@ struct batch_sums {
 #define pick(m, a, b) _mm256_blendv_pd(b, a, m)
 #define any(m) (_mm256_movemask_pd(m) != 0)
 #include "solve/prices/batch_pass.h"
-#include "solve/prices/batch_undef.h"
 
 #define NAME(name) name##_avx512
 #define TARGET __attribute__((target("avx512f"), always_inline))
@@ -88,7 +86,6 @@ struct batch_sums {
 #define pick(m, a, b) _mm512_mask_blend_pd(m, b, a)
 #define any(m) ((m) != 0)
 #include "solve/prices/batch_pass.h"
-#include "solve/prices/batch_undef.h"
 
 static enum vectors widest_vectors(void)
 {
@@ -119,7 +116,6 @@ static enum vectors widest_vectors(void)
 #define pick(m, a, b) ((m) ? (a) : (b))
 #define any(m) (m)
 #include "solve/prices/batch_pass.h"
-#include "solve/prices/batch_undef.h"
 
 static enum vectors widest_vectors(void)
 {
@@ -153,45 +149,6 @@ void batch_init(struct job_batch *batch, struct arena *arena, uint32_t type_coun
     uint64_t blocks = ((uint64_t)max + BATCH_LANES - 1) / BATCH_LANES;
     batch->blocks =
         arena_alloc(arena, blocks * batch_stride(type_count), sizeof(double), 64);
-}
-
-static void copy_slot(struct job_batch *to, uint32_t to_place,
-                      const struct job_batch *from, uint32_t from_place)
-{
-    double *a = batch_at(to, to_place);
-    const double *b = batch_at(from, from_place);
-    for (uint32_t t = 0; t < to->type_count + 2; t++)
-        a[t * BATCH_LANES] = b[t * BATCH_LANES];
-}
-
-void batch_append(struct job_batch *batch, const struct job_batch *from, uint32_t place)
-{
-    assert(batch->count < batch->max);
-    uint32_t to = batch->count++;
-    if (to % BATCH_LANES == 0) /* the other slots of the block use nothing yet */
-        memset(batch_at(batch, to), 0,
-               batch_stride(batch->type_count) * sizeof(double));
-    copy_slot(batch, to, from, place);
-}
-
-void batch_trim(struct job_batch *batch, uint32_t count)
-{
-    assert(count <= batch->count);
-    for (uint32_t place = count; place % BATCH_LANES && place < batch->count; place++)
-        batch_clear_slot(batch, place);
-    batch->count = count;
-}
-
-void batch_move(struct job_batch *batch, uint32_t to, uint32_t from)
-{
-    copy_slot(batch, to, batch, from);
-}
-
-void batch_clear_slot(struct job_batch *batch, uint32_t place)
-{
-    double *at = batch_at(batch, place);
-    for (uint32_t t = 0; t < batch->type_count + 2; t++)
-        at[t * BATCH_LANES] = 0;
 }
 
 double batch_due(enum batch_due due, double bend, double z)

@@ -10,8 +10,10 @@
  */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define BATCH_LANES 8
 #define BATCH_TYPES_MAX 16 /* at most                                               */
@@ -71,14 +73,44 @@ static inline double batch_bend(const struct job_batch *batch, const double *at)
     return at[(batch->type_count + 1) * BATCH_LANES];
 }
 
-/* Copy a job to the end of a batch, or within it; drop all from 'count' on. */
-void batch_append(struct job_batch *batch, const struct job_batch *from,
-                  uint32_t place);
-void batch_move(struct job_batch *batch, uint32_t to, uint32_t from);
-void batch_trim(struct job_batch *batch, uint32_t count);
-
 /* Make a slot one that uses nothing. */
-void batch_clear_slot(struct job_batch *batch, uint32_t place);
+static inline void batch_clear_slot(struct job_batch *batch, uint32_t place)
+{
+    double *at = batch_at(batch, place);
+    for (uint32_t t = 0; t < batch->type_count + 2; t++)
+        at[t * BATCH_LANES] = 0;
+}
+
+/* Copy a job within a batch, or from another one. */
+static inline void batch_copy(struct job_batch *to, uint32_t to_place,
+                              const struct job_batch *from, uint32_t from_place)
+{
+    double *a = batch_at(to, to_place);
+    const double *b = batch_at(from, from_place);
+    for (uint32_t t = 0; t < to->type_count + 2; t++)
+        a[t * BATCH_LANES] = b[t * BATCH_LANES];
+}
+
+/* Copy a job to the end of a batch. */
+static inline void batch_append(struct job_batch *batch, const struct job_batch *from,
+                                uint32_t place)
+{
+    assert(batch->count < batch->max);
+    uint32_t to = batch->count++;
+    if (to % BATCH_LANES == 0) /* the other slots of the block use nothing yet */
+        memset(batch_at(batch, to), 0,
+               batch_stride(batch->type_count) * sizeof(double));
+    batch_copy(batch, to, from, place);
+}
+
+/* Drop all jobs from 'count' on. */
+static inline void batch_trim(struct job_batch *batch, uint32_t count)
+{
+    assert(count <= batch->count);
+    for (uint32_t place = count; place % BATCH_LANES && place < batch->count; place++)
+        batch_clear_slot(batch, place);
+    batch->count = count;
+}
 
 /* What a job is due at level z. */
 double batch_due(enum batch_due due, double bend, double z);

@@ -188,3 +188,23 @@ ENTRY static void NAME(pass)(const struct job_batch *batch, enum batch_due due,
     else
         NAME(by_types)(batch, DUE_CAPPED, &prices, level, sums);
 }
+
+/* The next vector unit defines its own. */
+#undef NAME
+#undef TARGET
+#undef ENTRY
+#undef LANES
+#undef vec
+#undef mask
+#undef load
+#undef store
+#undef same
+#undef add
+#undef sub
+#undef mul
+#undef quotient
+#undef less
+#undef equal
+#undef both
+#undef pick
+#undef any

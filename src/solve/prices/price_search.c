@@ -43,20 +43,32 @@
  *                            sum v_i (     - u_it) - w <= 1
  */
 
-static bool find_least(const struct simplex *master, double upper, uint32_t row,
-                       struct simplex *scratch, double *ret_value)
+static void begin_programme(struct simplex *scratch, const double *bound)
 {
-    double coefficient[SIMPLEX_ROWS], bound[SIMPLEX_ROWS] = { 0 };
-    bound[row] = 1;
     simplex_clear(scratch);
     simplex_bounds(scratch, bound);
     simplex_restart(scratch);
-    for (uint32_t c = 0; c < master->column_count; c++)
-        simplex_add(scratch, 1, master->coefficient[c]);
-    for (uint32_t j = 0; j < master->row_count; j++)
+}
+
+/* Add the slack, and solve. */
+static bool solve_programme(struct simplex *scratch, double upper)
+{
+    double coefficient[SIMPLEX_ROWS];
+    for (uint32_t j = 0; j < scratch->row_count; j++)
         coefficient[j] = -1;
     simplex_add(scratch, -upper, coefficient);
-    if (simplex_solve(scratch) != SIMPLEX_OPTIMAL)
+    return simplex_solve(scratch) == SIMPLEX_OPTIMAL;
+}
+
+static bool find_least(const struct simplex *master, double upper, uint32_t row,
+                       struct simplex *scratch, double *ret_value)
+{
+    double bound[SIMPLEX_ROWS] = { 0 };
+    bound[row] = 1;
+    begin_programme(scratch, bound);
+    for (uint32_t c = 0; c < master->column_count; c++)
+        simplex_add(scratch, 1, master->coefficient[c]);
+    if (!solve_programme(scratch, upper))
         return false;
     *ret_value = scratch->objective;
     return true;
@@ -68,19 +80,14 @@ static bool find_largest(const struct simplex *master, double upper, uint32_t ro
     double coefficient[SIMPLEX_ROWS], bound[SIMPLEX_ROWS];
     for (uint32_t j = 0; j < master->row_count; j++)
         bound[j] = 1;
-    simplex_clear(scratch);
-    simplex_bounds(scratch, bound);
-    simplex_restart(scratch);
+    begin_programme(scratch, bound);
     for (uint32_t c = 0; c < master->column_count; c++) {
         double own = master->coefficient[c][row];
         for (uint32_t j = 0; j < master->row_count; j++)
             coefficient[j] = (j == row ? 0 : master->coefficient[c][j]) - own;
         simplex_add(scratch, 1 - upper * own, coefficient);
     }
-    for (uint32_t j = 0; j < master->row_count; j++)
-        coefficient[j] = -1;
-    simplex_add(scratch, -upper, coefficient);
-    if (simplex_solve(scratch) != SIMPLEX_OPTIMAL)
+    if (!solve_programme(scratch, upper))
         return false;
     *ret_value = upper - scratch->objective;
     return true;

@@ -38,33 +38,6 @@ void simplex_init(struct simplex *simplex, struct arena *arena, uint32_t row_cou
     simplex_restart(simplex);
 }
 
-void simplex_bounds(struct simplex *simplex, const double *bound)
-{
-    for (uint32_t i = 0; i < simplex->row_count; i++) {
-        assert(bound[i] >= 0);
-        simplex->bound[i] = bound[i];
-    }
-}
-
-uint32_t simplex_add(struct simplex *simplex, double gain, const double *coefficients)
-{
-    assert(simplex->column_count < simplex->column_max);
-    uint32_t column = simplex->column_count++;
-    simplex->basic[column] = false;
-    simplex->amount[column] = 0;
-    simplex_set(simplex, column, gain, coefficients);
-    return column;
-}
-
-void simplex_set(struct simplex *simplex, uint32_t column, double gain,
-                 const double *coefficients)
-{
-    assert(column < simplex->column_count);
-    simplex->gain[column] = gain;
-    for (uint32_t i = 0; i < simplex->row_count; i++)
-        simplex->coefficient[column][i] = coefficients[i];
-}
-
 void simplex_remove(struct simplex *simplex, uint32_t column)
 {
     assert(column < simplex->column_count);

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -49,14 +50,35 @@ void simplex_init(struct simplex *simplex, struct arena *arena, uint32_t row_cou
                   uint32_t column_max);
 
 /* Change the bounds; call simplex_refresh() or simplex_restart() afterwards. */
-void simplex_bounds(struct simplex *simplex, const double *bound);
-
-/* Add a column; its number is returned.  The basis stays what it is. */
-uint32_t simplex_add(struct simplex *simplex, double gain, const double *coefficients);
+static inline void simplex_bounds(struct simplex *simplex, const double *bound)
+{
+    for (uint32_t i = 0; i < simplex->row_count; i++) {
+        assert(bound[i] >= 0);
+        simplex->bound[i] = bound[i];
+    }
+}
 
 /* Change a column; call simplex_refresh() or simplex_restart() when all are changed. */
-void simplex_set(struct simplex *simplex, uint32_t column, double gain,
-                 const double *coefficients);
+static inline void simplex_set(struct simplex *simplex, uint32_t column, double gain,
+                               const double *coefficients)
+{
+    assert(column < simplex->column_count);
+    simplex->gain[column] = gain;
+    for (uint32_t i = 0; i < simplex->row_count; i++)
+        simplex->coefficient[column][i] = coefficients[i];
+}
+
+/* Add a column; its number is returned.  The basis stays what it is. */
+static inline uint32_t simplex_add(struct simplex *simplex, double gain,
+                                   const double *coefficients)
+{
+    assert(simplex->column_count < simplex->column_max);
+    uint32_t column = simplex->column_count++;
+    simplex->basic[column] = false;
+    simplex->amount[column] = 0;
+    simplex_set(simplex, column, gain, coefficients);
+    return column;
+}
 
 /* Remove a column that is not in the basis; the last one takes its number. */
 void simplex_remove(struct simplex *simplex, uint32_t column);

@@ -1,0 +1,58 @@
+/*
+ * launcher_client.h - berth-launch as berthd sees it: started while berthd still is root,
+ * and asked for all that needs root's rights from then on.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct error;
+struct launcher_client;
+struct uv_loop_s;
+
+struct launcher_client_setup {
+    const char *program;     /* path of berth-launch */
+    const char *run_program; /* path of berth-run    */
+    const char *run_dir, *state_dir;
+    uint32_t service_uid, service_gid; /* who berthd will be        */
+    bool root_jobs;                    /* run jobs of root as well  */
+};
+
+/* Start it, as root, and wait until it is ready. */
+int launcher_client_open(struct launcher_client **ret_client,
+                         const struct launcher_client_setup *setup, struct error *err);
+/* Connect to one that a service manager has started; we are the service's user. */
+int launcher_client_connect(struct launcher_client **ret_client, const char *path,
+                            struct error *err);
+void launcher_client_close(struct launcher_client *client); /* it ends */
+
+/* Features of cgroups that are enforced, and their parent ("": none). */
+uint32_t launcher_client_features(const struct launcher_client *client);
+const char *launcher_client_cgroup(const struct launcher_client *client);
+
+/* Start an attempt; -EEXIST: it was started before. */
+int launcher_client_start(struct launcher_client *client, uint64_t id, uint32_t attempt,
+                          int order, int link, struct error *err);
+/* Kill it, with its supervisor; true: no process is left. */
+bool launcher_client_kill(struct launcher_client *client, uint64_t id,
+                          uint32_t attempt);
+void launcher_client_kill_job(struct launcher_client *client, uint64_t id,
+                              uint32_t attempt);
+void launcher_client_remove(struct launcher_client *client, uint64_t id,
+                            uint32_t attempt);
+
+/* Files are opened in the loop from now on; 'gone' is called if berth-launch has ended. */
+void launcher_client_watch(struct launcher_client *client, struct uv_loop_s *loop,
+                           void (*gone)(void *context), void *context);
+void launcher_client_unwatch(struct launcher_client *client);
+
+/*
+ * Open a user's file to read; 'done' is called once, later, with a descriptor that it owns
+ * or a negative errno, and not after launcher_client_forget() for that context.  Negative:
+ * it cannot be asked for now.
+ */
+int launcher_client_open_file(void *client, uint32_t uid, const char *path,
+                              void (*done)(void *context, int fd), void *context);
+void launcher_client_forget(void *client, const void *context);

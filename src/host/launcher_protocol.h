@@ -1,0 +1,47 @@
+/*
+ * launcher_protocol.h - what berthd asks of berth-launch, the program that is root.
+ *
+ * Fixed structures over two pairs of SOCK_SEQPACKET sockets, which berth-launch inherits:
+ * orders, each answered at once, and openings of files, answered when the file system has.
+ * Descriptors travel beside them.  All numbers are checked by berth-launch against what it
+ * knows itself; it takes no path of ours and no name of a user from berthd.
+ */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum launcher_request_kind {
+    LAUNCHER_HELLO = 1, /* what is enforced here?                                    */
+    LAUNCHER_START,     /* start an attempt: sealed order and link come along         */
+    LAUNCHER_KILL,      /* kill an attempt, its supervisor included: is any left?     */
+    LAUNCHER_KILL_JOB,  /* kill its processes: the supervisor reports the end         */
+    LAUNCHER_REMOVE,    /* remove an attempt that is over                             */
+};
+
+struct launcher_request {
+    uint32_t kind;
+    uint32_t attempt;
+    uint64_t id;
+};
+
+struct launcher_reply {
+    int32_t error;     /* 0, or an errno                   */
+    uint32_t left;     /* LAUNCHER_KILL: processes are left */
+    uint32_t features; /* LAUNCHER_HELLO: of cgroups        */
+    int32_t pid;       /* LAUNCHER_START: the supervisor    */
+    char text[320];    /* what is wrong; LAUNCHER_HELLO: the parent cgroup */
+};
+
+/* Open a file of a user, to read, with the user's rights. */
+struct launcher_opening {
+    uint64_t tag; /* of the reply */
+    uint32_t uid;
+    char path[PATH_MAX];
+};
+
+struct launcher_opened {
+    uint64_t tag;
+    int32_t error; /* 0 and a descriptor, or an errno */
+};

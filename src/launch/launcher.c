@@ -1,0 +1,529 @@
+/* launcher.c - orders of berthd, carried out as root. */
+#include "launch/launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/units.h"
+#include "host/attempt.h"
+#include "host/capabilities.h"
+#include "host/launcher_protocol.h"
+#include "host/message.h"
+#include "run/start.h"
+
+#define OPEN_S 20         /* then opening a user's file is given up */
+#define OPENINGS_MAX 32   /* at once                                */
+#define OPENINGS_OF_ONE 4 /* for one user                           */
+#define REMOVE_S 90       /* then removing an attempt is given up   */
+#define END_S 5           /* berthd has gone: what is removed has so long */
+#define USER_TEXT_MAX 16384
+#define NUMBER_MAX 16
+
+/* A child that opens a file. */
+struct open_child {
+    int pidfd; /* 0: none */
+    uint32_t uid;
+    int64_t started_ns;
+};
+
+struct launcher {
+    const struct launcher_setup *setup;
+    int orders, openings; /* of the present berthd */
+    struct attempts attempts;
+    struct open_child openers[OPENINGS_MAX];
+    int removals[2]; /* a pipe that those who remove something hold open */
+};
+
+/* --- starting ------------------------------------------------------------------------ */
+
+/* The user by number, as the system knows it now. */
+static int find_user(const struct launcher *launcher, uint32_t uid, char *text,
+                     struct start_identity *ret, struct error *err)
+{
+    struct passwd entry, *found = NULL;
+    if (uid == 0 && !launcher->setup->root_jobs)
+        return error_set(err, -EPERM,
+                         "jobs of root are not run here: submit it as another user, or "
+                         "set root_jobs in berthd.yaml");
+    if (uid == launcher->setup->service_uid && uid != 0)
+        return error_set(err, -EPERM, "jobs of berthd's own user are not run here");
+    getpwuid_r(uid, &entry, text, USER_TEXT_MAX, &found);
+    if (!found)
+        return error_set(err, -ENOENT, "there is no user %u on this machine", uid);
+    *ret = (struct start_identity){
+        .become = true, .uid = uid, .gid = found->pw_gid, .user = found->pw_name
+    };
+    return 0;
+}
+
+/* The order must be the one that was announced. */
+static int read_order(struct launch_order *order, int fd,
+                      const struct launcher_request *request, struct error *err)
+{
+    int r = launch_order_unseal(order, fd, err);
+    if (r == 0 &&
+        (order->launch.id != request->id || order->attempt != request->attempt))
+        r = error_set(err, -EINVAL, "order: it is for another attempt");
+    return r;
+}
+
+static void keep_open(const struct started *started)
+{
+    const int fds[] = { started->link,  started->run_listener, started->job_listener,
+                        started->claim, started->status,       started->kill,
+                        started->order };
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+        if (fds[i] >= 0)
+            fcntl(fds[i], F_SETFD, 0);
+}
+
+/* Become berth-run, the parent of the processes that were started. */
+static int execute_supervisor(const struct launcher *launcher,
+                              const struct started *started, struct error *err)
+{
+    char number[NUMBER_MAX];
+    int fd = memfd_create("berth-started", 0);
+    if (fd < 0 || pwrite(fd, started, sizeof *started, 0) != (ssize_t)sizeof *started)
+        return error_set(err, -errno, "memfd: %s", strerror(errno));
+    keep_open(started);
+    snprintf(number, sizeof number, "%d", fd);
+    char *const argv[] = { (char *)"berth-run",
+                           (char *)"--run",
+                           (char *)(uintptr_t)launcher->setup->run_dir,
+                           (char *)"--state",
+                           (char *)(uintptr_t)launcher->setup->state_dir,
+                           (char *)"--adopt",
+                           number,
+                           NULL };
+    char *const env[] = { NULL };
+    execve(launcher->setup->run_program, argv, env);
+    return error_set(err, -errno, "%s: %s", launcher->setup->run_program,
+                     strerror(errno));
+}
+
+/* In a child: start the attempt and supervise it. */
+static int start_and_supervise(struct launcher *launcher, const int fds[2],
+                               const struct launcher_request *request,
+                               struct error *err)
+{
+    static struct started started;
+    static struct launch_order order;
+    static char text[USER_TEXT_MAX];
+    struct start_identity identity;
+    started = (struct started){ .link = fds[1],
+                                .order = fds[0],
+                                .kill = -1,
+                                .service_uid = launcher->setup->service_uid,
+                                .service_gid = launcher->setup->service_gid };
+    int r = read_order(&order, fds[0], request, err);
+    if (r == 0)
+        r = find_user(launcher, order.launch.uid, text, &identity, err);
+    if (r < 0)
+        return r;
+    if (initgroups(identity.user, identity.gid) < 0)
+        return error_set(err, -errno, "cannot run as user %s: %s", identity.user,
+                         strerror(errno));
+    started.uid = identity.uid;
+    started.gid = identity.gid;
+    r = start_attempt(&launcher->attempts, &order, &identity, &started, err);
+    return r < 0 ? r : execute_supervisor(launcher, &started, err);
+}
+
+static void reset_child(void)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    signal(SIGCHLD, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static _Noreturn void run_start_child(struct launcher *launcher, const int fds[2],
+                                      const struct launcher_request *request)
+{
+    struct error err = { "" };
+    char line[256];
+    reset_child();
+    close(launcher->orders);
+    close(launcher->openings);
+    setsid();
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    int r = start_and_supervise(launcher, fds, request, &err);
+    int length = snprintf(line, sizeof line, "refused %.200s\n", err.text);
+    if (r != -EALREADY)
+        (void)!send(fds[1], line, (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT);
+    _exit(r == -EALREADY ? 3 : 1);
+}
+
+/* The supervisor has a cgroup of its own: it is no part of the service that may be stopped. */
+static void start_attempt_of(struct launcher *launcher,
+                             const struct launcher_request *request, const int *fds,
+                             uint32_t fd_count, struct launcher_reply *reply)
+{
+    char name[ATTEMPT_NAME_MAX], group[ATTEMPT_NAME_MAX + 8];
+    struct attempt_claim claim;
+    const struct cgroup_limits none = { 0 };
+    if (fd_count != 2) {
+        reply->error = EINVAL;
+        return;
+    }
+    attempt_name(name, request->id, request->attempt);
+    attempt_read_claim(&launcher->attempts, name, &claim);
+    if (claim.begun) {
+        reply->error = EEXIST;
+        return;
+    }
+    snprintf(group, sizeof group, "%s.sup", name);
+    cgroup_make(&launcher->attempts.cgroups, group, &none);
+    pid_t pid = cgroup_fork(&launcher->attempts.cgroups, group);
+    if (pid == 0)
+        run_start_child(launcher, fds, request);
+    reply->pid = pid;
+    reply->error = pid < 0 ? errno : 0;
+}
+
+/* --- ending ------------------------------------------------------------------------------ */
+
+static bool has_folder(void *context, const char *name)
+{
+    const struct attempts *attempts = context;
+    return faccessat(attempts->jobs, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/*
+ * In a child: it waits for one that acts as the user, who may put something into the folder
+ * meanwhile.
+ */
+static void remove_attempt(struct launcher *launcher, const char *name)
+{
+    const struct timespec pause = { .tv_nsec = 50000000 };
+    attempt_release_ckpt(&launcher->attempts,
+                         name); /* before the next one is started */
+    pid_t pid = fork();
+    if (pid != 0)
+        return;
+    reset_child();
+    alarm(REMOVE_S);
+    attempt_kill(&launcher->attempts, name);
+    attempt_remove(&launcher->attempts, name);
+    while (has_folder(&launcher->attempts, name)) { /* until the alarm */
+        nanosleep(&pause, NULL);
+        attempt_remove(&launcher->attempts, name);
+    }
+    _exit(0);
+}
+
+static void carry_out(struct launcher *launcher, const struct launcher_request *request,
+                      const int *fds, uint32_t fd_count, struct launcher_reply *reply)
+{
+    char name[ATTEMPT_NAME_MAX];
+    attempt_name(name, request->id, request->attempt);
+    switch (request->kind) {
+    case LAUNCHER_HELLO:
+        reply->features = launcher->attempts.cgroups.features;
+        snprintf(reply->text, sizeof reply->text, "%s", launcher->attempts.cgroups.v2);
+        return;
+    case LAUNCHER_START:
+        start_attempt_of(launcher, request, fds, fd_count, reply);
+        return;
+    case LAUNCHER_KILL:
+        reply->left = !attempt_kill(&launcher->attempts, name);
+        return;
+    case LAUNCHER_KILL_JOB:
+        attempt_kill_job(&launcher->attempts, name);
+        return;
+    case LAUNCHER_REMOVE:
+        remove_attempt(launcher, name);
+        return;
+    default:
+        reply->error = ENOSYS;
+    }
+}
+
+/* False: berthd has gone. */
+static bool handle_order(struct launcher *launcher)
+{
+    struct launcher_request request;
+    struct launcher_reply reply = { .error = 0 };
+    int fds[MESSAGE_FDS_MAX];
+    uint32_t fd_count = 2;
+    ssize_t size =
+        message_receive(launcher->orders, &request, sizeof request, fds, &fd_count, 0);
+    if (size <= 0 && size != -EPROTO)
+        return false;
+    if (size == sizeof request)
+        carry_out(launcher, &request, fds, fd_count, &reply);
+    else
+        reply.error = EPROTO;
+    for (uint32_t i = 0; i < fd_count; i++)
+        close(fds[i]);
+    return message_send(launcher->orders, &reply, sizeof reply, NULL, 0) == 0;
+}
+
+/* --- opening files ------------------------------------------------------------------------ */
+
+/* /proc is refused: it shows processes, not files of the user. */
+static int open_plain_file(const char *path)
+{
+    struct stat file;
+    struct statfs system;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return -errno;
+    if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && fstatfs(fd, &system) == 0 &&
+        system.f_type != PROC_SUPER_MAGIC)
+        return fd;
+    close(fd);
+    return -EINVAL;
+}
+
+/* Only the effective identity is the user's: the user must not halt this process. */
+static int open_as_user(const struct launcher *launcher,
+                        const struct launcher_opening *opening)
+{
+    static char text[USER_TEXT_MAX];
+    struct start_identity identity;
+    int r = find_user(launcher, opening->uid, text, &identity, NULL);
+    if (r < 0)
+        return r;
+    const struct launcher_setup *setup = launcher->setup;
+    if (initgroups(identity.user, identity.gid) < 0 ||
+        setresgid(setup->service_gid, identity.gid, setup->service_gid) < 0 ||
+        setresuid(setup->service_uid, identity.uid, setup->service_uid) < 0)
+        return -errno;
+    return open_plain_file(opening->path);
+}
+
+static _Noreturn void run_open_child(const struct launcher *launcher,
+                                     const struct launcher_opening *opening)
+{
+    reset_child();
+    alarm(OPEN_S);
+    int socket = launcher->openings;
+    int fd = open_as_user(launcher, opening);
+    struct launcher_opened opened = { .tag = opening->tag, .error = fd < 0 ? -fd : 0 };
+    message_send(socket, &opened, sizeof opened, &fd, fd >= 0);
+    _exit(0);
+}
+
+/* Forget a child that has ended, and kill one that takes too long. */
+static void check_open_child(struct open_child *child)
+{
+    struct pollfd ended = { child->pidfd, POLLIN, 0 };
+    if (child->pidfd == 0)
+        return;
+    if (clock_now_ns() > child->started_ns + OPEN_S * NS_PER_S)
+        syscall(SYS_pidfd_send_signal, child->pidfd, SIGKILL, NULL, 0);
+    if (poll(&ended, 1, 0) == 1) {
+        close(child->pidfd);
+        child->pidfd = 0;
+    }
+}
+
+/* NULL: there is none, or none for this user, whose files may be slow to open. */
+static struct open_child *find_free_opening(struct launcher *launcher, uint32_t uid)
+{
+    struct open_child *free_one = NULL;
+    uint32_t own_count = 0;
+    for (int i = 0; i < OPENINGS_MAX; i++) {
+        struct open_child *child = &launcher->openers[i];
+        check_open_child(child);
+        own_count += child->pidfd && child->uid == uid;
+        free_one = child->pidfd ? free_one : child;
+    }
+    return own_count < OPENINGS_OF_ONE ? free_one : NULL;
+}
+
+static bool fork_opening(struct launcher *launcher,
+                         const struct launcher_opening *opening)
+{
+    struct open_child *child = find_free_opening(launcher, opening->uid);
+    pid_t pid = child ? fork() : -1;
+    if (pid == 0)
+        run_open_child(launcher, opening);
+    int pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+    if (pidfd > 0) /* else it has ended already */
+        *child = (struct open_child){ pidfd, opening->uid, clock_now_ns() };
+    return pid > 0;
+}
+
+static bool handle_opening(struct launcher *launcher)
+{
+    struct launcher_opening opening = { .tag = 0 };
+    int fds[MESSAGE_FDS_MAX];
+    uint32_t fd_count = 0;
+    ssize_t size = message_receive(launcher->openings, &opening, sizeof opening, fds,
+                                   &fd_count, 0);
+    if (size <= 0)
+        return size == -EPROTO;
+    bool sound = size == sizeof opening && opening.path[0] == '/' &&
+                 memchr(opening.path, '\0', sizeof opening.path);
+    if (sound && fork_opening(launcher, &opening))
+        return true;
+    struct launcher_opened opened = { .tag = opening.tag,
+                                      .error = sound ? EAGAIN : EINVAL };
+    return message_send(launcher->openings, &opened, sizeof opened, NULL, 0) == 0;
+}
+
+/* --- the loop ---------------------------------------------------------------------------- */
+
+/*
+ * Each with its reason.  Jobs are not limited by this: they lose all capabilities when they
+ * become their users.
+ */
+static const int kept[] = {
+    CAP_CHOWN,        /* folders and files of users                          */
+    CAP_DAC_OVERRIDE, /* the state folder is the service's                   */
+    CAP_FOWNER,       /* modes of files that are users' by then              */
+    CAP_KILL,         /* processes of users                                  */
+    CAP_SETUID,       /* become a user                                       */
+    CAP_SETGID,
+    CAP_SYS_ADMIN,    /* device filters of cgroups, on older kernels         */
+    CAP_BPF,          /* the same on newer ones                              */
+    CAP_SYS_RESOURCE, /* PAM: limits above those of the service              */
+    CAP_AUDIT_WRITE,  /* PAM: records of sessions                            */
+    CAP_SYS_PTRACE,   /* environments of processes, where there is no cgroup */
+    -1,
+};
+
+/* What is being removed goes first: the parent of all cgroups can be removed only then. */
+static void wait_for_removals(struct launcher *launcher)
+{
+    struct pollfd ended = { launcher->removals[0], POLLIN, 0 };
+    close(launcher->removals[1]);
+    poll(&ended, 1, END_S * 1000);
+    close(launcher->removals[0]);
+}
+
+static int open_own_attempts(struct launcher *launcher, struct error *err)
+{
+    const struct launcher_setup *setup = launcher->setup;
+    launcher->attempts = (struct attempts){ .system = true,
+                                            .service_uid = setup->service_uid,
+                                            .service_gid = setup->service_gid };
+    int r = attempts_open(&launcher->attempts, setup->run_dir, setup->state_dir,
+                          ATTEMPTS_OWN, err);
+    if (r < 0) {
+        attempts_close(&launcher->attempts);
+        return r;
+    }
+    attempts_sweep(&launcher->attempts, has_folder, &launcher->attempts);
+    return 0;
+}
+
+static void serve(struct launcher *launcher)
+{
+    struct pollfd fds[2] = { { launcher->orders, POLLIN, 0 },
+                             { launcher->openings, POLLIN, 0 } };
+    for (bool served = true; served;) {
+        if (poll(fds, 2, -1) < 0)
+            continue;
+        if (fds[0].revents)
+            served = handle_order(launcher);
+        if (served && fds[1].revents)
+            served = handle_opening(launcher);
+    }
+}
+
+/* --- a berthd that was not started by us ------------------------------------------------ */
+
+/* Only root and the service may connect; the folder is root's. */
+static int listen_for_berthd(const struct launcher_setup *setup, struct error *err)
+{
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+    if (strlen(setup->listen) >= sizeof at.sun_path)
+        return error_set(err, -ENAMETOOLONG, "--listen: too long");
+    memcpy(at.sun_path, setup->listen, strlen(setup->listen) + 1);
+    unlink(setup->listen);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    mode_t before = umask(0177);
+    bool bound = fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0;
+    umask(before);
+    if (bound && lchown(setup->listen, 0, setup->service_gid) == 0 &&
+        chmod(setup->listen, 0660) == 0 && listen(fd, 4) == 0)
+        return fd;
+    int code = errno;
+    if (fd >= 0)
+        close(fd);
+    return error_set(err, -code, "%s: %s", setup->listen, strerror(code));
+}
+
+static int accept_berthd(const struct launcher_setup *setup, int listener)
+{
+    for (;;) {
+        struct ucred peer;
+        socklen_t size = sizeof peer;
+        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0)
+            continue;
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+            (peer.uid == setup->service_uid || peer.uid == 0))
+            return fd;
+        close(fd);
+    }
+}
+
+/* Each berthd connects twice: for orders, then for openings. */
+static void serve_listener(struct launcher *launcher, int listener)
+{
+    for (;;) {
+        launcher->orders = accept_berthd(launcher->setup, listener);
+        launcher->openings = accept_berthd(launcher->setup, listener);
+        struct error err;
+        if (launcher->attempts.jobs < 0 && open_own_attempts(launcher, &err) < 0)
+            fprintf(stderr, "berth-launch: %s\n", err.text);
+        else
+            serve(launcher);
+        close(launcher->orders);
+        close(launcher->openings);
+    }
+}
+
+int launcher_run(const struct launcher_setup *setup, struct error *err)
+{
+    struct launcher *launcher = memory_checked(calloc(1, sizeof *launcher));
+    launcher->setup = setup;
+    launcher->orders = setup->orders;
+    launcher->openings = setup->openings;
+    launcher->attempts.jobs = -1;
+    if (pipe2(launcher->removals, O_CLOEXEC) < 0)
+        launcher->removals[0] = launcher->removals[1] = -1;
+    signal(SIGCHLD, SIG_IGN); /* children are not waited for */
+    int r = capabilities_limit(kept, err);
+    if (r == 0 && setup->listen) {
+        int listener = r = listen_for_berthd(setup, err);
+        if (r >= 0)
+            serve_listener(launcher, listener);
+    } else if (r == 0) {
+        r = open_own_attempts(launcher, err);
+        if (r == 0)
+            serve(launcher);
+    }
+    wait_for_removals(launcher);
+    if (launcher->attempts.jobs >= 0)
+        attempts_close(&launcher->attempts);
+    free(launcher);
+    return r < 0 ? r : 0;
+}

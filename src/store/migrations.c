@@ -1,0 +1,68 @@
+/* migrations.c - SQL that changes the tables from one version to the next. */
+#include "store/migrations.h"
+
+const char *const migrations[MIGRATIONS_COUNT] = {
+    /*
+     * To version 2: what starts a job is kept apart from what schedules it.  A restart does
+     * not read it, an update of the job's row does not write it again, and the environment,
+     * which may hold secrets, ends with the job.  'script' is JSON as well: a text in quotes.
+     */
+    "CREATE TABLE launch (id INTEGER PRIMARY KEY, env TEXT, script TEXT);"
+    "INSERT INTO launch SELECT id, request -> '$.env', request -> '$.script' FROM job "
+    "WHERE end_ns IS NULL AND json_valid(request);"
+    "INSERT INTO launch SELECT id, NULL, request -> '$.script' FROM job "
+    "WHERE end_ns IS NOT NULL AND json_valid(request) AND "
+    "request -> '$.script' IS NOT NULL;"
+    "UPDATE job SET request = json_remove(request, '$.env', '$.script') "
+    "WHERE json_valid(request);",
+
+    /*
+     * To version 3: the bytes that are kept of each user's jobs, counted by the database
+     * itself (usage_rows.c); 1024 is USAGE_RECORD_BYTES.
+     */
+    "CREATE TABLE usage (uid INTEGER PRIMARY KEY, bytes INTEGER NOT NULL,"
+    " reduced INTEGER NOT NULL DEFAULT 0);"
+    "INSERT INTO usage (uid, bytes) SELECT uid, sum(1024 + length(CAST(request AS "
+    "BLOB))"
+    " + coalesce(length(CAST(env AS BLOB)), 0) + coalesce(length(CAST(script AS "
+    "BLOB)), 0))"
+    " FROM job LEFT JOIN launch USING (id) GROUP BY uid;"
+    "CREATE INDEX job_ended ON job (uid, id) WHERE end_ns IS NOT NULL;"
+    "CREATE TRIGGER usage_add AFTER INSERT ON job BEGIN"
+    " INSERT INTO usage (uid, bytes)"
+    " VALUES (NEW.uid, 1024 + length(CAST(NEW.request AS BLOB)))"
+    " ON CONFLICT (uid) DO UPDATE SET bytes = bytes + excluded.bytes; END;"
+    "CREATE TRIGGER usage_change AFTER UPDATE OF request ON job BEGIN"
+    " UPDATE usage SET bytes = bytes + length(CAST(NEW.request AS BLOB))"
+    " - length(CAST(OLD.request AS BLOB)) WHERE uid = NEW.uid; END;"
+    "CREATE TRIGGER usage_drop AFTER DELETE ON job BEGIN"
+    " UPDATE usage SET bytes = bytes - 1024 - length(CAST(OLD.request AS BLOB))"
+    " WHERE uid = OLD.uid; END;"
+    "CREATE TRIGGER usage_launch_add AFTER INSERT ON launch BEGIN"
+    " UPDATE usage SET bytes = bytes + coalesce(length(CAST(NEW.env AS BLOB)), 0)"
+    " + coalesce(length(CAST(NEW.script AS BLOB)), 0)"
+    " WHERE uid = (SELECT uid FROM job WHERE id = NEW.id); END;"
+    "CREATE TRIGGER usage_launch_change AFTER UPDATE ON launch BEGIN"
+    " UPDATE usage SET bytes = bytes + coalesce(length(CAST(NEW.env AS BLOB)), 0)"
+    " + coalesce(length(CAST(NEW.script AS BLOB)), 0)"
+    " - coalesce(length(CAST(OLD.env AS BLOB)), 0)"
+    " - coalesce(length(CAST(OLD.script AS BLOB)), 0)"
+    " WHERE uid = (SELECT uid FROM job WHERE id = NEW.id); END;"
+    "CREATE TRIGGER usage_launch_drop AFTER DELETE ON launch BEGIN"
+    " UPDATE usage SET bytes = bytes - coalesce(length(CAST(OLD.env AS BLOB)), 0)"
+    " - coalesce(length(CAST(OLD.script AS BLOB)), 0)"
+    " WHERE uid = (SELECT uid FROM job WHERE id = OLD.id); END;",
+
+    /* To version 4: submissions by the keys that clients gave them. */
+    "CREATE TABLE submission (uid INTEGER NOT NULL, key TEXT NOT NULL, "
+    "at_ns INTEGER NOT NULL, hash INTEGER NOT NULL, first_id INTEGER NOT NULL, "
+    "count INTEGER NOT NULL, several INTEGER NOT NULL, PRIMARY KEY (uid, key)) "
+    "WITHOUT ROWID;",
+
+    /* To version 5: tokens (token_rows.c).  'digest' is the SHA-256 of the secret; of the
+     * times, 0 is never, not yet and not. */
+    "CREATE TABLE token (id INTEGER PRIMARY KEY, uid INTEGER NOT NULL, "
+    "scope TEXT NOT NULL, digest TEXT NOT NULL, created_ns INTEGER NOT NULL, "
+    "expires_ns INTEGER NOT NULL, used_ns INTEGER NOT NULL, "
+    "revoked_ns INTEGER NOT NULL);",
+};

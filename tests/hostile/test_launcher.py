@@ -1,0 +1,390 @@
+"""berth-launch, the only program that is root: no user reaches it, and a berthd that has been
+taken over gets from it what berthd may have and no more."""
+import fcntl
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import unittest
+
+from hostile import (ADA, BOB, BOUND, Case, PATH, SERVICE, User, end, listing, marked, many,
+                     processes, read, until, write)
+from live import BUILD
+
+HELLO, START, KILL, KILL_JOB, REMOVE = range(1, 6)
+REQUEST, REPLY = struct.Struct("=IIQ"), struct.Struct("=iIIi320s")
+OPENING, OPENED = struct.Struct("=QI4096s4x"), struct.Struct("=Qi4x")
+SEALS = 1 | 2 | 4 | 8  # seal, shrink, grow, write
+EINVAL, EPERM, ENOENT, EACCES, EEXIST, ENOSYS, EPROTO = 22, 1, 2, 13, 17, 38, 71
+
+
+def order(seals=SEALS, **fields):
+    """An order in sealed memory."""
+    known = {"id": 1, "attempt": 0, "cwd": "/", "gpus": "", "uid": ADA.uid, "gid": ADA.gid,
+             **fields}
+    words = known.pop("command", ["/bin/sh", "-c", "id -u"])
+    text = b"".join(b"%s=%s\0" % (key.encode(), str(value).encode())
+                    for key, value in known.items() if value is not None)
+    text += b"".join(b"arg=%s\0" % word.encode() for word in words)
+    text += f"env=PATH={PATH}".encode() + b"\0end=\0"
+    fd = os.memfd_create("order", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.write(fd, text)
+    if seals:
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+    return fd
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root, to start berth-launch")
+class Protocol(unittest.TestCase):
+    """We are a berthd that was taken over."""
+
+    def setUp(self):
+        self.service = User(SERVICE)
+        self.dir = tempfile.mkdtemp(prefix="berth-launch-")
+        self.addCleanup(shutil.rmtree, self.dir, True)
+        os.chmod(self.dir, 0o711)
+        self.run, self.state = os.path.join(self.dir, "run"), os.path.join(self.dir, "s")
+        for path in (self.run, self.state):
+            os.mkdir(path)
+            os.chown(path, self.service.uid, self.service.gid)
+            os.chmod(path, 0o711)
+        self.canary = os.path.join(self.dir, "canary")
+        write(self.canary, "of root\n", 0o600)
+        self.start_launcher()
+
+    def start_launcher(self):
+        kind = socket.SOCK_SEQPACKET
+        self.orders, theirs = socket.socketpair(socket.AF_UNIX, kind)
+        self.openings, files = socket.socketpair(socket.AF_UNIX, kind)
+        for one in (self.orders, self.openings):
+            one.settimeout(BOUND)
+
+        def place():
+            a, b = fcntl.fcntl(theirs, fcntl.F_DUPFD, 20), fcntl.fcntl(files, fcntl.F_DUPFD, 20)
+            os.dup2(a, 3)
+            os.dup2(b, 4)
+            os.closerange(5, 100)
+        self.process = subprocess.Popen(
+            [os.path.join(BUILD, "berth-launch"), "--run", self.run, "--state", self.state,
+             "--supervisor", os.path.join(BUILD, "berth-run"), "--uid", str(self.service.uid),
+             "--gid", str(self.service.gid)], env={}, preexec_fn=place, close_fds=False,
+            stdin=subprocess.DEVNULL)
+        theirs.close()
+        files.close()
+        self.addCleanup(self.stop_launcher)
+
+    def stop_launcher(self):
+        if self.process.poll() is None:
+            for name in listing(os.path.join(self.run, "jobs")):
+                ident, attempt = map(int, name.split("."))
+                self.ask(REMOVE, ident, attempt)
+                until(lambda n=name: n not in listing(os.path.join(self.run, "jobs")), BOUND)
+        self.orders.close()
+        self.openings.close()
+        self.process.wait(BOUND)
+
+    def ask(self, kind, ident=0, attempt=0, fds=()):
+        """The reply: errno, processes left."""
+        socket.send_fds(self.orders, [REQUEST.pack(kind, attempt, ident)], list(fds))
+        for fd in fds:
+            os.close(fd)
+        answer = self.orders.recv(4096)
+        self.assertEqual(len(answer), REPLY.size)
+        return REPLY.unpack(answer)[:2]
+
+    def begin(self, fd, ident=1, attempt=0):
+        """What the supervisor says first."""
+        mine, theirs = socket.socketpair()
+        mine.settimeout(BOUND)
+        self.addCleanup(mine.close)
+        error, _ = self.ask(START, ident, attempt, [fd, theirs.detach()])
+        if error:
+            return error
+        return mine.recv(4096).decode("utf-8", "replace")
+
+    def open_file(self, uid, path):
+        """The errno, or what is in the file."""
+        self.openings.send(OPENING.pack(7, uid, path.encode()))
+        data, fds, _, _ = socket.recv_fds(self.openings, 100, 4)
+        tag, error = OPENED.unpack(data)
+        self.assertEqual(tag, 7)
+        if not fds:
+            self.assertNotEqual(error, 0)
+            return error
+        with os.fdopen(fds[0]) as file:
+            return file.read(100)
+
+    def assert_lives(self):
+        self.assertIsNone(self.process.poll())
+        self.assertEqual(self.ask(HELLO)[0], 0)
+        self.assertEqual(read(self.canary), "of root\n")
+
+    def assert_refused(self, fd, says, ident=1, attempt=0):
+        answer = self.begin(fd, ident, attempt)
+        self.assertTrue(str(answer).startswith("refused"), answer)
+        self.assertIn(says, answer)
+        self.assertFalse(os.path.exists(os.path.join(self.run, "jobs", f"{ident}.{attempt}")))
+        self.assert_lives()
+
+    def test_an_order_that_is_sound_is_carried_out(self):
+        self.assertIn("started", self.begin(order()))
+        out = os.path.join(self.state, "log", "1.out")
+        until(lambda: os.path.exists(out) and read(out) == f"{ADA.uid}\n", BOUND)
+
+    def test_an_order_that_could_still_be_changed_is_refused(self):
+        for seals in (0, SEALS & ~1, SEALS & ~8, SEALS & ~2):
+            self.assert_refused(order(seals), "not sealed")
+        reader, writer = os.pipe()
+        os.close(writer)
+        self.assert_refused(reader, "not sealed")
+        self.assert_refused(os.open(self.canary, os.O_RDONLY), "not sealed")
+        self.assert_refused(os.open("/dev/zero", os.O_RDONLY), "not sealed")
+
+    def test_an_order_for_another_attempt_is_refused(self):
+        self.assert_refused(order(id=2), "another attempt")
+        self.assert_refused(order(attempt=3), "another attempt")
+
+    def test_an_order_for_root_or_for_berthds_own_user_is_refused(self):
+        self.assert_refused(order(uid=0, gid=0), "root")
+        self.assert_refused(order(uid=self.service.uid), "own user")
+
+    def test_an_order_for_nobody_that_is_known_is_refused(self):
+        for uid in (4000000000, 2147483646, 123456):
+            self.assert_refused(order(uid=uid), "no user")
+        answer = self.begin(order(uid=-1))
+        self.assertIn("refused", answer)
+        self.assert_lives()
+
+    def test_a_group_cannot_be_chosen(self):
+        self.begin(order(gid=0, command=["/bin/sh", "-c", "id -g; id -G"]))
+        out = os.path.join(self.state, "log", "1.out")
+        until(lambda: os.path.exists(out) and len(read(out).split()) > 1, BOUND)
+        self.assertNotIn("0", read(out).split())
+
+    def test_an_order_without_sense_is_refused(self):
+        for ident, wrong in enumerate(({"cwd": None}, {"command": []}, {"dscp": 99},
+                                       {"uid": "x"}, {"denied": "1"}, {"gpus": None}), 1):
+            self.assert_refused(order(id=ident, **wrong), "order: ", ident)
+
+    def test_an_order_of_random_bytes_is_refused(self):
+        import random
+        chance = random.Random(17)
+        for _ in range(many(30, 3000)):
+            fd = os.memfd_create("order", os.MFD_ALLOW_SEALING)
+            os.write(fd, chance.randbytes(chance.randrange(2000)) +
+                     (b"end=\0" if chance.random() < 0.5 else b""))
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, SEALS)
+            self.assertIn("refused", self.begin(fd))
+        self.assert_lives()
+
+    def test_an_attempt_is_started_once(self):
+        self.assertIn("started", self.begin(order(command=["/bin/sleep", "900"])))
+        claim = read(os.path.join(self.run, "jobs", "1.0", "claim"))
+        for _ in range(3):
+            self.assertEqual(self.begin(order()), EEXIST)
+        self.assertEqual(read(os.path.join(self.run, "jobs", "1.0", "claim")), claim)
+        self.assert_lives()
+
+    def test_two_starts_at_once_make_one_attempt(self):
+        out = os.path.join(self.state, "log", "1.out")
+        for _ in range(many(3, 30)):
+            requests = []
+            for _ in range(8):
+                mine, theirs = socket.socketpair()
+                fd = order(command=["/bin/sh", "-c", "echo once; sleep 900"])
+                socket.send_fds(self.orders, [REQUEST.pack(START, 0, 1)],
+                                [fd, theirs.fileno()])
+                requests.append((mine, theirs, fd))
+            for mine, theirs, fd in requests:
+                self.orders.recv(4096)
+                theirs.close()
+                os.close(fd)
+            until(lambda: os.path.exists(out) and read(out), BOUND)
+            for mine, _, _ in requests:
+                mine.close()
+            self.assertEqual(read(out), "once\n")
+            self.ask(REMOVE, 1)
+            until(lambda: not listing(os.path.join(self.run, "jobs")), BOUND)
+            os.remove(out)
+
+    def test_the_order_of_an_attempt_cannot_lead_out_of_its_folder(self):
+        for ident, key in enumerate(("id", "attempt", "name", "cgroup", "cgroup_memory"), 1):
+            answer = self.begin(order(**{"id": ident, key: "../../etc"}), ident)
+            self.assertTrue(str(answer).startswith(("refused", "started")), answer)
+        self.assertEqual([name for name in os.listdir(self.dir)
+                          if name not in ("run", "s", "canary")], [])
+        self.assert_lives()
+
+    def test_garbage_is_answered_or_passed_over(self):
+        for data in (b"x", b"\0" * 15, b"\0" * 17, b"\xff" * 16, b"\xff" * 5000,
+                     REQUEST.pack(0, 0, 0), REQUEST.pack(99, 1, 1)):
+            self.orders.send(data)
+            error = REPLY.unpack(self.orders.recv(4096))[0]
+            self.assertIn(error, (EPROTO, ENOSYS))
+        for data in (b"x", b"\xff" * 4112, b"\0" * 9000):
+            self.openings.send(data)
+            if len(data) <= OPENING.size:
+                answer = self.openings.recv(100)
+                self.assertEqual(OPENED.unpack(answer)[1], EINVAL)
+                if len(data) < 8:
+                    self.assertEqual(answer[len(data):8], bytes(8 - len(data)), "its memory")
+        self.assert_lives()
+
+    def test_too_many_descriptors_are_refused_and_closed(self):
+        self.assert_lives()  # it has opened all that it needs
+        before = len(os.listdir(f"/proc/{self.process.pid}/fd"))
+        for count in (1, 3, 4, 5, 50, 250):
+            fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(count)]
+            self.assertIn(self.ask(START, 1, 0, fds)[0], (EINVAL, EPROTO))
+            self.openings.settimeout(0.1)
+            fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(count)]
+            socket.send_fds(self.openings, [OPENING.pack(1, ADA.uid, b"/etc/passwd")], fds)
+            for fd in fds:
+                os.close(fd)
+            try:
+                self.openings.recv(100)
+            except TimeoutError:
+                pass
+        self.openings.settimeout(BOUND)
+        self.assert_lives()
+        self.assertEqual(len(os.listdir(f"/proc/{self.process.pid}/fd")), before)
+
+    def test_what_does_not_exist_can_be_killed_and_removed_without_harm(self):
+        for ident in (0, 5, (1 << 64) - 1):
+            for kind in (KILL, KILL_JOB, REMOVE):
+                self.assertEqual(self.ask(kind, ident, 4294967295), (0, 0))
+        self.assert_lives()
+
+    def test_files_are_opened_with_the_users_rights_alone(self):
+        self.assertEqual(self.open_file(ADA.uid, "/etc/shadow"), EACCES)
+        self.assertEqual(self.open_file(ADA.uid, self.canary), EACCES)
+        self.assertIn("root", self.open_file(ADA.uid, "/etc/passwd"))
+        mine = os.path.join(self.dir, "mine")
+        write(mine, "of ada\n", 0o600)
+        os.chown(mine, ADA.uid, ADA.gid)
+        self.assertEqual(self.open_file(ADA.uid, mine), "of ada\n")
+        self.assertEqual(self.open_file(BOB.uid, mine), EACCES)
+        self.assert_lives()
+
+    def test_nothing_is_opened_for_root_and_for_those_who_are_not_known(self):
+        for uid in (0, self.service.uid):
+            self.assertEqual(self.open_file(uid, "/etc/passwd"), EPERM)
+        self.assertEqual(self.open_file(4000000000, "/etc/passwd"), ENOENT)
+
+    def test_only_plain_files_with_whole_paths_are_opened(self):
+        link, pipe = os.path.join(self.dir, "link"), os.path.join(self.dir, "pipe")
+        os.symlink("/etc/passwd", link)
+        os.mkfifo(pipe, 0o666)
+        os.chmod(pipe, 0o666)
+        for path in ("etc/passwd", "", "../etc/passwd", "/etc", "/dev/null", "/dev/zero", link,
+                     pipe, "/proc/self/mem", "/proc/self/environ", "/proc/1/cmdline",
+                     "/proc/self/fd/3", "/proc/self/exe", "/proc/version"):
+            self.assertIsInstance(self.open_file(ADA.uid, path), int, path)
+        self.openings.send(struct.pack("=QI4096s4x", 7, ADA.uid, b"/" * 4096))
+        self.assertEqual(OPENED.unpack(self.openings.recv(100))[1], EINVAL)
+        self.assert_lives()
+
+    def test_it_ends_when_berthd_does(self):
+        self.orders.close()
+        self.process.wait(BOUND)
+
+    def test_folders_that_were_exchanged_are_refused_at_the_next_start(self):
+        self.stop_launcher()
+        jobs, aside = os.path.join(self.run, "jobs"), os.path.join(self.run, "aside")
+
+        def exchange(how):
+            os.rename(jobs, aside)
+            how()
+        for how in (lambda: os.symlink("/etc", jobs), lambda: os.mkdir(jobs),
+                    lambda: write(jobs, "")):
+            self.service.call(exchange, how)
+            before = os.stat("/etc")
+            self.start_launcher()
+            self.assertEqual(self.process.wait(BOUND), 1)
+            after = os.stat("/etc")
+            self.assertEqual((before.st_uid, before.st_gid, before.st_mode),
+                             (after.st_uid, after.st_gid, after.st_mode))
+            self.service.call(lambda: (os.rmdir(jobs) if os.path.isdir(jobs) and
+                                       not os.path.islink(jobs) else os.unlink(jobs),
+                                       os.rename(aside, jobs)))
+
+
+class Reach(Case):
+    """What a user sees of berth-launch."""
+
+    def test_it_has_no_socket_in_the_file_system_or_in_the_abstract_space(self):
+        inodes = set()
+        for fd in os.listdir(f"/proc/{self.launcher}/fd"):
+            link = os.readlink(f"/proc/{self.launcher}/fd/{fd}")
+            if link.startswith("socket:"):
+                inodes.add(link[8:-1])
+        named = [line for line in read("/proc/net/unix").splitlines()
+                 if len(line.split()) > 7 and line.split()[6] in inodes]
+        self.assertTrue(inodes)
+        self.assertEqual(named, [])
+
+    def test_its_descriptors_and_memory_are_hidden(self):
+        for pid in (self.launcher, self.daemon.process.pid):
+            for name in ("fd", "fdinfo", "mem", "environ", "maps"):
+                with self.assertRaises(OSError, msg=name):
+                    ADA.call(lambda n=name, p=pid: os.listdir(f"/proc/{p}/{n}")
+                             if n.startswith("fd") else open(f"/proc/{p}/{n}", "rb").read(1))
+            with self.assertRaises(PermissionError):
+                ADA.call(os.kill, pid, 9)
+
+    def test_berthd_itself_has_no_right_but_its_users(self):
+        status = read(f"/proc/{self.daemon.process.pid}/status")
+        service = User(SERVICE)
+        self.assertRegex(status, rf"Uid:\s+{service.uid}\s+{service.uid}\s+{service.uid}")
+        for name in ("CapPrm", "CapEff", "CapInh", "CapAmb"):
+            self.assertRegex(status, rf"{name}:\s+0000000000000000")
+        self.assertRegex(status, r"NoNewPrivs:\s+1")
+
+    def test_berths_own_user_cannot_be_a_user_of_it(self):
+        service = User(SERVICE)
+        for pid in (self.launcher,):
+            with self.assertRaises(PermissionError):
+                service.call(os.kill, pid, 9)
+            with self.assertRaises(OSError):
+                service.call(os.listdir, f"/proc/{pid}/fd")
+
+
+class Openings(Case):
+    """Children that open a file as a user."""
+
+    def test_a_user_can_neither_halt_nor_exhaust_them(self):
+        path = os.path.join(self.open, "out")
+        ident = self.submit(ADA, "echo hello; sleep 900", output=path)
+        self.wait(ident, {"RUNNING"})
+        until(lambda: os.path.exists(path) and read(path), BOUND)
+        state = self.daemon.state.encode()
+
+        def halt():
+            import signal
+            while True:
+                for pid, _, _, _, name in processes():
+                    if name == "berth-launch":
+                        try:
+                            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                                if state in file.read():
+                                    os.kill(pid, signal.SIGSTOP)
+                        except OSError:
+                            pass
+        pids = [ADA.spawn(halt) for _ in range(2)]
+        try:
+            for _ in range(many(60, 2000)):
+                status, text = self.ask(ADA, "GET", f"/v1/jobs/{ident}/log")
+                self.assertEqual((status, text), (200, "hello\n"))
+        finally:
+            for pid in pids:
+                end(pid)
+        halted = [pid for pid, _, state_of, _, name in processes()
+                  if name == "berth-launch" and state_of == "T" and pid in
+                  marked(self.daemon.state)]
+        self.assertEqual(halted, [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,230 @@
+/* HTTP under limits by user: bodies in flight, stalled clients, clients that are not known. */
+#include "support/cases.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "http/guard.h"
+#include "support/http_fixture.h"
+
+static struct http_fixture fixture;
+static struct quota_limit limit;
+
+#define TOKEN "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static void serve(void *context, const struct http_request *request,
+                  struct http_reply *reply)
+{
+    buf_print(&reply->body, "%zu", request->body_size);
+}
+
+static struct quota_limit limit_of(void *context, uint32_t uid)
+{
+    return limit;
+}
+
+static bool is_public(void *context, const char *method, const char *target)
+{
+    return strcmp(target, "/public") == 0;
+}
+
+static bool identify(void *context, const char *bearer,
+                     struct http_identity *ret_identity)
+{
+    *ret_identity = (struct http_identity){ .uid = geteuid(), .gid = getegid() };
+    return strcmp(bearer, TOKEN) == 0;
+}
+
+static void open_site(struct http_setup setup)
+{
+    limit = (struct quota_limit){ UINT32_MAX, UINT64_MAX };
+    setup.handler = serve;
+    setup.limit_of = limit_of;
+    setup.listen = "127.0.0.1:0";
+    setup.identify = identify;
+    setup.is_public = is_public;
+    http_fixture_open(&fixture, setup);
+}
+
+static int setup(void **state)
+{
+    open_site((struct http_setup){ .limits = { .stall_s = 1, .anonymous_max = 4 } });
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    http_fixture_close(&fixture);
+    return 0;
+}
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
+
+/* A request of so many bytes, of which all but the last are sent. */
+static int stall_body(size_t size)
+{
+    static char bytes[1 << 16];
+    char head[100];
+    int fd = http_fixture_connect(&fixture);
+    snprintf(head, sizeof head,
+             "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n", size);
+    http_fixture_send_text(&fixture, fd, head);
+    for (size_t left = size - 1; left > 0;) {
+        size_t count = left < sizeof bytes ? left : sizeof bytes;
+        http_fixture_send(&fixture, fd, bytes, count);
+        left -= count;
+    }
+    http_fixture_run(&fixture, 20);
+    return fd;
+}
+
+static int read_status(int fd, struct fixture_reply *answer)
+{
+    http_fixture_read_reply(&fixture, fd, answer);
+    return answer->status;
+}
+
+static void bytes_in_flight_are_limited_and_given_back(void **state)
+{
+    struct fixture_reply answer;
+    limit.bytes = 100000;
+    int first = stall_body(60000);
+    assert_int_equal(http_used(fixture.http, getuid()).bytes, 59999);
+    int second = http_fixture_connect(&fixture);
+    http_fixture_send_text(
+        &fixture, second,
+        "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\n");
+    assert_int_equal(read_status(second, &answer), 503);
+    assert_non_null(strstr(answer.head, "Retry-After: 1"));
+    assert_non_null(strstr(answer.body, "\"retry_after_s\":1"));
+    assert_non_null(strstr(answer.body, "your limit is 100000"));
+    fixture_reply_free(&answer);
+    close(second);
+
+    http_fixture_send_text(&fixture, first, "x"); /* the last byte */
+    assert_int_equal(read_status(first, &answer), 200);
+    assert_string_equal(answer.body, "60000");
+    fixture_reply_free(&answer);
+    close(first);
+    http_fixture_run(&fixture, 20);
+    assert_int_equal(http_used(fixture.http, getuid()).bytes, 0);
+    assert_int_equal(http_used(fixture.http, getuid()).connections, 0);
+}
+
+static void a_body_without_a_size_stops_at_the_limit(void **state)
+{
+    struct fixture_reply answer;
+    limit.bytes = 10;
+    int fd = http_fixture_connect(&fixture);
+    http_fixture_send_text(
+        &fixture, fd,
+        "POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "8\r\n12345678\r\n8\r\n12345678\r\n0\r\n\r\n");
+    assert_int_equal(read_status(fd, &answer), 503);
+    assert_non_null(strstr(answer.body, "in flight"));
+    fixture_reply_free(&answer);
+    close(fd);
+}
+
+static bool is_empty(void *context)
+{
+    return http_counts(fixture.http)->connections == 0;
+}
+
+static void a_body_that_stops_moving_is_given_up(void **state)
+{
+    int fd = stall_body(60000);
+    assert_int_equal(http_counts(fixture.http)->connections, 1);
+    assert_true(http_fixture_run_until(&fixture, is_empty, NULL));
+    assert_int_equal(http_used(fixture.http, getuid()).bytes, 0);
+    close(fd);
+}
+
+static void a_connection_between_requests_is_kept(void **state)
+{
+    int fd = http_fixture_connect(&fixture);
+    struct fixture_reply answer;
+    http_fixture_send_text(&fixture, fd, GET("/x"));
+    assert_int_equal(read_status(fd, &answer), 200);
+    fixture_reply_free(&answer);
+    http_fixture_run(&fixture, 3000); /* stall_s is 1 */
+    http_fixture_send_text(&fixture, fd, GET("/x"));
+    assert_int_equal(read_status(fd, &answer), 200);
+    fixture_reply_free(&answer);
+    close(fd);
+}
+
+static int ask_tcp(const char *headers)
+{
+    char request[600];
+    struct fixture_reply answer;
+    int fd = http_fixture_connect_tcp(http_address(fixture.http, false)->port);
+    snprintf(request, sizeof request, "GET /x HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n%s\r\n",
+             http_address(fixture.http, false)->port, headers);
+    http_fixture_send_text(&fixture, fd, request);
+    int status = read_status(fd, &answer);
+    fixture_reply_free(&answer);
+    close(fd);
+    return status;
+}
+
+static void silent_clients_of_tcp_keep_nobody_out(void **state)
+{
+    int fds[20];
+    for (int i = 0; i < 20; i++) {
+        fds[i] = http_fixture_connect_tcp(http_address(fixture.http, false)->port);
+        http_fixture_send_text(&fixture, fds[i], "POST /pub");
+        http_fixture_run(&fixture, 5);
+    }
+    assert_int_equal(http_used(fixture.http, QUOTA_ANONYMOUS).connections, 4);
+    assert_int_equal(ask_tcp("Authorization: Bearer " TOKEN "\r\n"), 200);
+    assert_int_equal(ask_tcp(""), 401);
+    assert_true(http_fixture_run_until(&fixture, is_empty, NULL)); /* they time out */
+    for (int i = 0; i < 20; i++)
+        close(fds[i]);
+}
+
+static void a_client_of_tcp_counts_for_its_user_once_it_is_known(void **state)
+{
+    char request[300];
+    struct fixture_reply answer;
+    int fd = http_fixture_connect_tcp(http_address(fixture.http, false)->port);
+    http_fixture_run(&fixture, 20);
+    assert_int_equal(http_used(fixture.http, QUOTA_ANONYMOUS).connections, 1);
+    snprintf(request, sizeof request,
+             "GET /x HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nAuthorization: Bearer " TOKEN
+             "\r\n\r\n",
+             http_address(fixture.http, false)->port);
+    http_fixture_send_text(&fixture, fd, request);
+    assert_int_equal(read_status(fd, &answer), 200);
+    fixture_reply_free(&answer);
+    assert_int_equal(http_used(fixture.http, QUOTA_ANONYMOUS).connections, 0);
+    assert_int_equal(http_used(fixture.http, geteuid()).connections, 1);
+    close(fd);
+}
+
+static void what_needs_no_token_takes_small_bodies_only(void **state)
+{
+    char request[300];
+    struct fixture_reply answer;
+    int fd = http_fixture_connect_tcp(http_address(fixture.http, false)->port);
+    snprintf(request, sizeof request,
+             "POST /public HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nContent-Length: "
+             "1000000\r\n\r\n",
+             http_address(fixture.http, false)->port);
+    http_fixture_send_text(&fixture, fd, request);
+    assert_int_equal(read_status(fd, &answer), 413);
+    fixture_reply_free(&answer);
+    close(fd);
+}
+
+RUN_CASES(CASE(bytes_in_flight_are_limited_and_given_back),
+          CASE(a_body_without_a_size_stops_at_the_limit),
+          CASE(a_body_that_stops_moving_is_given_up),
+          CASE(a_connection_between_requests_is_kept),
+          CASE(silent_clients_of_tcp_keep_nobody_out),
+          CASE(a_client_of_tcp_counts_for_its_user_once_it_is_known),
+          CASE(what_needs_no_token_takes_small_bodies_only));
