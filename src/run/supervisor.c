@@ -209,6 +209,9 @@ static void read_peer(struct socket_peer *peer, size_t line_max,
 static void handle_ready_sockets(struct run_sockets *sockets, const struct pollfd *fds,
                                  uint32_t count)
 {
+    /* Before berthd's lines: a rank that connected before a warning is sent it whole. */
+    if (fds[0].revents && sockets->job_listener >= 0)
+        accept_rank(sockets);
     for (uint32_t i = 2 + RUN_SOCKETS_BERTHDS_MAX; i < count; i++)
         if (fds[i].revents && sockets->ranks)
             read_peer(&sockets->ranks[i - 2 - RUN_SOCKETS_BERTHDS_MAX],
@@ -217,8 +220,6 @@ static void handle_ready_sockets(struct run_sockets *sockets, const struct pollf
         if (fds[2 + i].revents)
             read_peer(&sockets->links[i], RUN_LINE_MAX, sockets->run_line,
                       sockets->context);
-    if (fds[0].revents && sockets->job_listener >= 0)
-        accept_rank(sockets);
     if (fds[1].revents)
         accept_link(sockets);
 }
