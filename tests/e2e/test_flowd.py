@@ -677,17 +677,20 @@ class Order(Case):
         swapped, behind = statistics.median(times), statistics.median(a.next(2))
         print(f"# {backend}: alone {alone:.0f} ms; first {first:.0f}, last {last:.0f}; "
               f"swapped: first {swapped:.0f}, last {behind:.0f}")
-        self.assertLess(first, alone * 1.05)
-        self.assertLess(swapped, alone * 1.05)
-        self.assertLess(times[0], alone * 1.2) # from the next iteration on
-        self.assertGreater(last, alone * 1.2)
-        self.assertGreater(behind, alone * 1.2)
+        # Compared with a job that ran at the same time: beside other tests the processor slows
+        # both, and what was measured alone says nothing of that.
+        self.assertGreater(last, first * 1.15)
+        self.assertGreater(behind, swapped * 1.15)
+        if SOAK: # nothing else runs
+            self.assertLess(first, alone * 1.05)
+            self.assertLess(swapped, alone * 1.05)
+            self.assertLess(times[0], alone * 1.2) # from the next iteration on
 
-    def test_the_first_runs_as_if_alone_by_nft(self):
+    def test_the_first_goes_before_the_others_by_nft(self):
         self.check("nft")
 
     @unittest.skipUnless(SOAK, "takes nine seconds; BERTH_SOAK is not set")
-    def test_the_first_runs_as_if_alone_by_sockets(self):
+    def test_the_first_goes_before_the_others_by_sockets(self):
         self.check("sockets")
 
 
