@@ -501,6 +501,17 @@ static int ask_flow(struct engine *engine, struct error *err)
     return plan->change_count > 0 ? commit_observers(engine, err) : 0;
 }
 
+/* A policy's timer may be set by any event, also by one that needs no decision. */
+static void note_wake(struct engine *engine)
+{
+    const struct policy *policy = engine->policy;
+    int64_t wake_ns = policy->wake_ns
+                          ? policy->wake_ns(engine->policy_self, &engine->state.view)
+                          : INT64_MAX;
+    if (wake_ns < engine->wake_ns)
+        engine->wake_ns = wake_ns;
+}
+
 /* Ask the policy for a plan, and carry it out. */
 static int run_policy(struct engine *engine, struct error *err)
 {
@@ -544,9 +555,11 @@ int engine_step(struct engine *engine, int64_t now_ns, struct event *events,
             order_cancelled_stop(engine, events[i].job);
     }
     bool idle = count == 0 && engine->flow_wake_ns <= now_ns;
+    note_wake(engine);
     int r = (idle || only_confirms(engine, events, count)) && engine->wake_ns > now_ns
                 ? commit_observers(engine, err)
                 : run_policy(engine, err);
+    note_wake(engine);
     if (r == 0)
         r = carry_cancels(engine, events, count, err);
     return r < 0 ? r : ask_flow(engine, err);

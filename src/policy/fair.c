@@ -51,6 +51,12 @@ static int fair_decide(void *self, const struct view *view, struct plan *plan,
     return 0;
 }
 
+static int64_t fair_wake_ns(const void *self, const struct view *view)
+{
+    const struct fair *fair = self;
+    return elastic_wake_ns(&fair->elastic, view);
+}
+
 static void fair_fini(void *self)
 {
     struct fair *fair = self;
@@ -78,6 +84,7 @@ const struct policy policy_fair = {
     .init = fair_init,
     .observe = fair_observe,
     .decide = fair_decide,
+    .wake_ns = fair_wake_ns,
     .explain = fair_explain,
     .fini = fair_fini,
 };

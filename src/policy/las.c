@@ -222,9 +222,15 @@ static int las_decide(void *self, const struct view *view, struct plan *plan,
             sizes_skip(&las->waiting, job);
     }
     sizes_unskip(&las->waiting);
-    if (las->timers.top != HEAP_NONE && las->waiting.job_count > 0)
-        plan_wake(plan, las->timer_pool.nodes[las->timers.top].key);
     return 0;
+}
+
+static int64_t las_wake_ns(const void *self, const struct view *view)
+{
+    const struct las *las = self;
+    return las->timers.top != HEAP_NONE && las->waiting.job_count > 0
+               ? las->timer_pool.nodes[las->timers.top].key
+               : INT64_MAX;
 }
 
 static void las_explain(const void *self, const struct view *view, job_id job,
@@ -265,6 +271,7 @@ const struct policy policy_las = {
     .init = las_init,
     .observe = las_observe,
     .decide = las_decide,
+    .wake_ns = las_wake_ns,
     .explain = las_explain,
     .fini = sizes_release,
 };

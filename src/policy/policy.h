@@ -53,6 +53,13 @@ struct policy {
                   struct arena *scratch, struct error *err);
 
     /*
+     * Optional.  When its next timer is due; INT64_MAX: it has none.  Asked after every
+     * batch of events and every decision, so a timer that observe() sets counts even
+     * where no decision follows.  plan_wake() is for what only a decision knows.
+     */
+    int64_t (*wake_ns)(const void *self, const struct view *view);
+
+    /*
      * Optional.  Say why a waiting job waits, in this policy's terms, and which jobs
      * are ahead of it.  Called between decisions; changes nothing.
      */

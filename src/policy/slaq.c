@@ -295,6 +295,12 @@ static int slaq_decide(void *self, const struct view *view, struct plan *plan,
     return 0;
 }
 
+static int64_t slaq_wake_ns(const void *self, const struct view *view)
+{
+    const struct slaq_policy *slaq = self;
+    return elastic_wake_ns(&slaq->elastic, view);
+}
+
 static void slaq_fini(void *self)
 {
     struct slaq_policy *slaq = self;
@@ -333,6 +339,7 @@ const struct policy policy_slaq = {
     .init = slaq_init,
     .observe = slaq_observe,
     .decide = slaq_decide,
+    .wake_ns = slaq_wake_ns,
     .explain = slaq_explain,
     .fini = slaq_fini,
 };

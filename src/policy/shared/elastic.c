@@ -619,11 +619,16 @@ void elastic_between(struct elastic *elastic, const struct view *view,
     if (elastic->began)
         wake_idle(elastic, view, plan);
     elastic->began = elastic->arrived = false;
-    int64_t wake_ns = elastic->changed ? elastic->next_ns : INT64_MAX;
-    if (elastic->grow_ns < wake_ns)
-        wake_ns = elastic->grow_ns;
-    if (wake_ns < INT64_MAX && elastic->member_count > 0)
-        plan_wake(plan, wake_ns);
+}
+
+int64_t elastic_wake_ns(const struct elastic *elastic, const struct view *view)
+{
+    if (elastic->member_count == 0)
+        return INT64_MAX;
+    if (arrival_lacks_gpus(elastic, view))
+        return view->now_ns;
+    int64_t epoch_ns = elastic->changed ? elastic->next_ns : INT64_MAX;
+    return elastic->grow_ns < epoch_ns ? elastic->grow_ns : epoch_ns;
 }
 
 void elastic_explain(const struct elastic *elastic, const struct view *view, job_id job,

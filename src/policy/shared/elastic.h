@@ -109,12 +109,12 @@ void elastic_gather(struct elastic *elastic, const struct view *view);
 /* Resize and start jobs so that they have the GPUs of 'shares', as far as possible. */
 void elastic_apply(struct elastic *elastic, const struct view *view, struct plan *plan);
 
-/*
- * At every decision: start jobs that fit on free GPUs, and ask to be woken for the
- * next epoch.
- */
+/* At every decision: start jobs that fit on free GPUs. */
 void elastic_between(struct elastic *elastic, const struct view *view,
                      struct plan *plan);
+
+/* When elastic_begins() will be true if nothing else happens; INT64_MAX: never. */
+int64_t elastic_wake_ns(const struct elastic *elastic, const struct view *view);
 
 /* For the policy's explain(). */
 void elastic_explain(const struct elastic *elastic, const struct view *view, job_id job,
