@@ -232,15 +232,12 @@ static int read_part(const char *part, size_t bytes, struct node_group *batch,
                          (int)(bytes < 60 ? bytes : 60), part);
     if (counted && (gpus < 1 || gpus > NODE_GPUS_MAX))
         return error_set(err, -EINVAL,
-                         "cluster part \"%.*s\": %llu GPUs in a node, want 1 "
-                         "to %d",
-                         (int)(bytes < 60 ? bytes : 60), part, (unsigned long long)gpus,
-                         NODE_GPUS_MAX);
+                         "cluster part \"%.*s\": want 1 to %d GPUs in a node",
+                         (int)(bytes < 60 ? bytes : 60), part, NODE_GPUS_MAX);
     uint64_t count = counted ? nodes : gpus;
     if (count < 1 || count > NODES_MAX)
-        return error_set(
-            err, -EINVAL, "cluster part \"%.*s\": %llu nodes, want 1 to %d",
-            (int)(bytes < 60 ? bytes : 60), part, (unsigned long long)count, NODES_MAX);
+        return error_set(err, -EINVAL, "cluster part \"%.*s\": want 1 to %d nodes",
+                         (int)(bytes < 60 ? bytes : 60), part, NODES_MAX);
     memcpy(type, name, name_bytes);
     type[name_bytes] = '\0';
     *batch = (struct node_group){ .count = (uint32_t)count,

@@ -38,7 +38,7 @@ static const struct field settings[] = {
       "gavel-fifo: as the published system does it", .choices = compats },
     { "seed", FIELD_COUNT, offsetof(struct instance_policy, seed), "0", NULL,
       "of what that draws" },
-    { "tidy", FIELD_FLAG, offsetof(struct instance_policy, tidy), "false", NULL,
+    { "tidy", FIELD_FLAG, offsetof(struct instance_policy, tidy), "true", NULL,
       "of several optima the one with the largest sum of normalised rates" },
     { 0 },
 };
@@ -105,7 +105,7 @@ static int check_settings(const struct instance_policy *asked, struct error *err
         { "form", asked->form != 0, has_setting(policy, "form") },
         { "compat", asked->compat != 0, method == INSTANCE_FIFO },
         { "seed", asked->seed != 0, method == INSTANCE_FIFO },
-        { "tidy", asked->tidy, method == INSTANCE_PROGRAMME },
+        { "tidy", !asked->tidy, method == INSTANCE_PROGRAMME },
     };
     for (uint32_t i = 0; i < sizeof checks / sizeof *checks; i++)
         if (checks[i].set && !checks[i].allowed)
@@ -133,6 +133,9 @@ int instance_policy_parse(struct instance_policy *asked, const char *text,
         return no_such_policy(name, err);
     struct instance_policy made = { .policy = policy, .goal = policy->instance->goal };
     param_defaults(settings, &made);
+    /* That system takes whichever optimum its solver meets. */
+    made.tidy = strcmp(name, policy->name) == 0 ||
+                policy->instance->method != INSTANCE_PROGRAMME;
     int r = param_parse(settings, &made, policy->name, implied, err);
     if (r == 0)
         r = param_parse(settings, &made, policy->name,

@@ -57,7 +57,7 @@ static void what_makes_no_sense_is_refused(void **state)
     refused("gavel-las,form=released", "no setting 'form'");
     refused("isolated,aware=false", "no setting 'aware'");
     refused("gavel-las,aware=false,sharing=true", "needs aware=true");
-    refused("allox,tidy=true", "no setting 'tidy'");
+    refused("allox,tidy=false", "no setting 'tidy'");
 }
 
 static const char small[] =

@@ -256,8 +256,13 @@ const struct command command_solve = {
         "POLICY is NAME[,setting=value...].  Names: gavel-las, gavel-fifo,\n"
         "gavel-makespan, gavel-ftf, gavel-cost, gavel-cost-slo, gavel-throughput,\n"
         "gavel-hierarchical, isolated, proportional, allox; or those of the published\n"
-        "system, such as max_min_fairness_perf.  Settings: aware, sharing,\n"
-        "water_filling, form=paper|released, compat=none|released, seed, tidy.\n\n"
+        "system, such as max_min_fairness_perf.\n\n"
+        "Settings: aware (default: true) and sharing (false) for gavel-*; tidy (true) "
+        "for\n"
+        "all of these but gavel-fifo; water_filling (false) for gavel-las;\n"
+        "form=paper|released for gavel-cost and gavel-cost-slo; compat=none|released "
+        "and\n"
+        "seed for gavel-fifo.\n\n"
         "FILE.json is {\"instances\": [...]}; berth-solve(1) says what is in one.",
     .run = solve_run,
 };
