@@ -328,9 +328,12 @@ class Count(Live):
         stream = self.follow(daemon)
         stream.until(lambda e: sorted(j["level"] for j in e["jobs"]) == [0, 1, 2])
         text = daemon.ask("GET", "/metrics")[1]
+        # How many changes it takes depends on whether the jobs come together.
+        changes = sum(event["kind"] == "levelled" for event in daemon.events())
+        self.assertGreaterEqual(changes, 2)
         for line in ('berth_flow_jobs{level="0"} 1', 'berth_flow_jobs{level="2"} 1',
                      'berth_flow_jobs{level="3"} 0', "berth_flow_agents 1",
-                     "berth_flow_changes_total 2"):
+                     f"berth_flow_changes_total {changes}"):
             self.assertIn("\n" + line + "\n", text)
 
 
