@@ -241,6 +241,14 @@ static bool is_unused(const char *path, int *ret_lock)
     return false;
 }
 
+/* A parent of some berthd: the prefix and eight hexadecimal digits. */
+static bool is_parent_name(const char *name)
+{
+    size_t prefix = strlen(PARENT_PREFIX);
+    return strncmp(name, PARENT_PREFIX, prefix) == 0 &&
+           strspn(name + prefix, "0123456789abcdef") == 8 && name[prefix + 8] == '\0';
+}
+
 /* Remove what berthds left behind that did not get to clean up. */
 static void remove_empty_parents(const char *folder, const char *own)
 {
@@ -250,8 +258,7 @@ static void remove_empty_parents(const char *folder, const char *own)
         return;
     for (struct dirent *entry; (entry = readdir(dir));) {
         char path[CGROUP_PATH_MAX];
-        if (strncmp(entry->d_name, PARENT_PREFIX, strlen(PARENT_PREFIX)) != 0 ||
-            strcmp(entry->d_name, own) == 0 ||
+        if (!is_parent_name(entry->d_name) || strcmp(entry->d_name, own) == 0 ||
             !join_path(path, folder, entry->d_name) || !is_unused(path, &lock))
             continue;
         remove_tree(path, 0);

@@ -164,17 +164,21 @@ static void what_a_berthd_left_behind_is_removed(void **state)
 {
     need(CGROUP_KILL);
     struct cgroup_tree gone;
-    cgroup_tree_open(&gone, "berth-test-gone", true);
+    cgroup_tree_open(&gone, "berth-0badc0de", true);
     assert_true(cgroup_make(&gone, "9.0", NO_LIMITS));
     struct cgroup_tree next;
+    char foreign[CGROUP_PATH_MAX + 8];
+    snprintf(foreign, sizeof foreign, "%s-other", gone.v2);
     cgroup_tree_open(&next, name, true);
     assert_int_equal(access(gone.v2, F_OK), 0); /* in use, though it is empty */
     for (int i = 0; i < CGROUP_PARENTS; i++)
         if (gone.locks[i] >= 0)
             close(gone.locks[i]);
     cgroup_tree_close(&next);
+    mkdir(foreign, 0755);
     cgroup_tree_open(&next, name, true);
     assert_int_not_equal(access(gone.v2, F_OK), 0);
+    assert_int_equal(rmdir(foreign), 0); /* not a berthd's */
     cgroup_tree_close(&next);
 }
 
