@@ -270,6 +270,17 @@ struct programs {
     char run[4200], slurm[4200], launch[4200];
 };
 
+/* By the rights that are left: before anything fails there with less of a reason. */
+static int check_folder(const char *folder, const struct service_user *service,
+                        struct error *err)
+{
+    if (access(folder, R_OK | W_OK | X_OK) == 0)
+        return 0;
+    return error_set(err, -errno,
+                     "%s: user %s, as whom berthd runs, cannot write in it: %s", folder,
+                     service->name, strerror(errno));
+}
+
 /*
  * With jobs of several users, root's part is berth-launch's from here on.  For a Slurm
  * cluster berthd stays root: Slurm starts the jobs, and only root may hold them.
@@ -289,11 +300,16 @@ static int give_up_root(struct daemon_setup *setup, const struct programs *progr
         return r;
     privileges_hand_over(setup->state_dir, service);
     r = privileges_drop(service, err);
-    if (r == 0 && access(setup->state_dir, R_OK | W_OK | X_OK) < 0)
-        r = error_set(err, -errno,
-                      "%s: user %s, as whom berthd runs, cannot use it: %s",
-                      setup->state_dir, service->name, strerror(errno));
-    return r;
+    if (r == 0)
+        r = check_folder(setup->state_dir, service, err);
+    if (r < 0)
+        return r;
+    char folder[4200];
+    snprintf(folder, sizeof folder, "%s", setup->socket);
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = '\0';
+    return slash ? check_folder(folder, service, err) : 0;
 }
 
 /* Folders, lock, rights. */

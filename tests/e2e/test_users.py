@@ -64,6 +64,17 @@ class Users(unittest.TestCase):
             lines = text.split("\n")
             self.assertEqual(lines[:2], [str(user.pw_uid), str(user.pw_gid)])
 
+    def test_a_socket_where_berthd_cannot_write_is_refused(self):
+        folder = os.path.join(self.daemon.dir, "of root")
+        os.mkdir(folder, 0o755)
+        done = subprocess.run(
+            [os.path.join(BUILD, "berthd"), "--system", "--user", SERVICE, "--fake-gpus", "v100:1",
+             "--state", os.path.join(self.daemon.dir, "other"), "--socket",
+             os.path.join(folder, "socket")], stderr=subprocess.PIPE, text=True, timeout=30)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"{folder}: user {SERVICE}, as whom berthd runs, cannot write in it",
+                      done.stderr)
+
     def test_nobody_can_say_that_he_is_another(self):
         status, answer = self.ask(self.ada, "POST", "/v1/jobs", {
             "command": ["id"], "cwd": "/", "gpus": 1, "user": "root"})
