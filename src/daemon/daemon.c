@@ -516,7 +516,7 @@ static void open_services(struct daemon *daemon)
     users_load(daemon->users, geteuid());
     daemon->flows = scheduler->flows = flows_new(scheduler);
     daemon->progress = scheduler->progress =
-        progress_new(scheduler, daemon->setup.munge_socket);
+        progress_new(scheduler, daemon->setup.launcher, daemon->setup.munge_socket);
 }
 
 /* The policy of this start, or of the last one. */

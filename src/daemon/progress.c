@@ -19,22 +19,48 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "base/as_user.h"
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/json.h"
 #include "base/json_write.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/plain_file.h"
 #include "base/units.h"
 #include "http/munge.h"
 #include "daemon/routes/routes_internal.h"
 #include "daemon/scheduler.h"
 #include "executor/executor.h"
+#include "host/launcher_client.h"
 
 #define POLL_MS 1000
 #define JOB_TOKEN_CHARS 32
 #define TAIL_BYTES 65536 /* of a file at a time: older reports do not matter */
+#define OPENINGS_MAX 2   /* asked for at once: 'berth logs' needs some as well */
+#define OPEN_FILES_MAX 256
+#define OPEN_AGAIN_NS NS_PER_S           /* after it could not be opened, ... */
+#define OPEN_AGAIN_MAX_NS (8 * NS_PER_S) /* ... doubled up to this           */
+#define SILENT_NS (30 * NS_PER_S)        /* then another file may have taken its name */
+
+/* A file that a job reports into; kept open while the job runs. */
+struct progress_file {
+    struct progress *progress;
+    uint64_t id;
+    char *path;
+    uint32_t uid;
+    int fd;            /* -1: not open                      */
+    uint64_t inode;    /* of the last one that was open     */
+    int64_t position;  /* read up to here                   */
+    int64_t due_ns;    /* not to be opened before           */
+    int64_t wait_ns;   /* after the next failure            */
+    int64_t active_ns; /* when something was read from it   */
+    bool opening;      /* berth-launch was asked            */
+    bool reading;      /* the worker thread has it          */
+    bool dropped;      /* to be freed after that            */
+    bool found;        /* the worker's answer: a report ... */
+    bool gone;         /* ... or nobody will write to it    */
+    struct progress_report report;
+};
 
 /* A job that has reported, or may. */
 struct progress_entry {
@@ -43,31 +69,21 @@ struct progress_entry {
     struct progress_report report;   /* the newest           */
     bool waiting;                    /* to be passed on      */
     int64_t said_ns;                 /* when it last was     */
-    char *path;                      /* of its file, or NULL */
-    uint32_t uid, gid;
-    int64_t position; /* read up to here */
-};
-
-/* A file to be read by the worker thread. */
-struct progress_file {
-    uint64_t id;
-    char *path;
-    uint32_t uid, gid;
-    int64_t position;
-    struct progress_report report;
-    bool found;
+    struct progress_file *file;      /* or NULL              */
 };
 
 struct progress {
     struct scheduler *scheduler;
+    struct launcher_client *launcher;
     struct munge *munge;
     uv_timer_t timer;
     uv_work_t work;
     struct progress_entry *entries;
     uint32_t count, room;
     struct map by_id;
-    struct progress_file *files; /* the worker's, while it reads */
+    struct progress_file **files; /* the worker's, while it reads */
     uint32_t file_count, file_room;
+    uint32_t opening_count;
     bool reading;
     bool closing, closed; /* to be freed; the timer is closed */
 };
@@ -75,6 +91,7 @@ struct progress {
 /* --- jobs ------------------------------------------------------------------------------ */
 
 static void on_timer(uv_timer_t *timer);
+static void drop_file(struct progress_file *file);
 
 static struct progress_entry *find_entry(const struct progress *progress, uint64_t id)
 {
@@ -101,7 +118,7 @@ static void drop_entry(struct progress *progress, uint32_t at)
 {
     struct progress_entry *entry = &progress->entries[at];
     map_remove(&progress->by_id, entry->id);
-    free(entry->path);
+    drop_file(entry->file);
     explicit_bzero(entry->token, sizeof entry->token);
     if (at != --progress->count) {
         *entry = progress->entries[progress->count];
@@ -178,14 +195,49 @@ static void add_report(struct progress *progress, uint64_t id,
 
 /* --- files -------------------------------------------------------------------------------- */
 
+static void close_file(struct progress_file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+    file->fd = -1;
+}
+
+static void drop_file(struct progress_file *file)
+{
+    if (!file)
+        return;
+    struct progress *progress = file->progress;
+    if (file->reading) {
+        file->dropped = true;
+        return;
+    }
+    if (file->opening) {
+        launcher_client_forget(progress->launcher, file);
+        progress->opening_count--;
+    }
+    close_file(file);
+    free(file->path);
+    free(file);
+}
+
 void progress_follow(struct progress *progress, uint64_t id, const char *path,
-                     uint32_t uid, uint32_t gid)
+                     uint32_t uid)
 {
     struct progress_entry *entry = find_or_add_entry(progress, id);
-    free(entry->path);
-    entry->path = memory_text(path);
-    entry->uid = uid;
-    entry->gid = gid;
+    drop_file(entry->file);
+    entry->file = memory_checked(calloc(1, sizeof *entry->file));
+    *entry->file = (struct progress_file){ .progress = progress,
+                                           .id = id,
+                                           .path = memory_text(path),
+                                           .uid = uid,
+                                           .fd = -1,
+                                           .wait_ns = OPEN_AGAIN_NS };
+}
+
+static bool is_running(const struct progress *progress, uint64_t id)
+{
+    job_id job = scheduler_find(progress->scheduler, id);
+    return job != JOB_NONE && job_runs(&progress->scheduler->engine.state.jobs[job]);
 }
 
 /* A number in front of 'at', or NAN for "-"; false: neither. */
@@ -237,24 +289,81 @@ bool progress_read(const char *text, size_t count, struct progress_report *ret_r
     return false;
 }
 
+/* Try again later, and later each time. */
+static void delay_opening(struct progress_file *file, int64_t now_ns)
+{
+    file->due_ns = now_ns + file->wait_ns;
+    if (file->wait_ns < OPEN_AGAIN_MAX_NS)
+        file->wait_ns *= 2;
+}
+
+static void open_files(struct progress *progress);
+
+static void on_opened(void *context, int fd)
+{
+    struct progress_file *file = context;
+    struct progress *progress = file->progress;
+    int64_t now_ns = scheduler_now_ns(progress->scheduler);
+    file->opening = false;
+    if (fd >= 0) {
+        file->fd = fd;
+        file->wait_ns = OPEN_AGAIN_NS;
+        file->active_ns = now_ns;
+    } else if (fd != -EAGAIN)
+        delay_opening(file, now_ns);
+    progress->opening_count--;
+    open_files(progress);
+}
+
+static uint32_t count_open_files(const struct progress *progress)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < progress->count; i++)
+        count += progress->entries[i].file && progress->entries[i].file->fd >= 0;
+    return count;
+}
+
+/* Have berth-launch open files of jobs that run. */
+static void open_files(struct progress *progress)
+{
+    int64_t now_ns = scheduler_now_ns(progress->scheduler);
+    uint32_t room = OPEN_FILES_MAX - count_open_files(progress);
+    if (!progress->scheduler->alive)
+        return;
+    for (uint32_t i = 0; i < progress->count; i++) {
+        struct progress_file *file = progress->entries[i].file;
+        if (progress->opening_count >= OPENINGS_MAX || progress->opening_count >= room)
+            return;
+        if (!file || file->fd >= 0 || file->opening || file->due_ns > now_ns ||
+            !is_running(progress, file->id))
+            continue;
+        file->due_ns = now_ns + OPEN_AGAIN_NS;
+        file->opening = launcher_client_open_file(progress->launcher, file->uid,
+                                                  file->path, on_opened, file) == 0;
+        progress->opening_count += file->opening;
+    }
+}
+
 /* In the worker thread: read what was added to a file, up to the last complete line. */
 static void read_file(struct progress_file *file)
 {
     char text[TAIL_BYTES];
     struct stat info;
-    int fd = as_user_open(file->path, file->uid, file->gid, NULL);
-    if (fd < 0)
-        return;
-    if (fstat(fd, &info) < 0 || info.st_uid != file->uid ||
-        info.st_size == file->position) {
-        close(fd);
+    file->found = file->gone = false;
+    if (fstat(file->fd, &info) < 0 || info.st_uid != file->uid || info.st_nlink == 0) {
+        file->gone = true;
         return;
     }
-    int64_t from = info.st_size < file->position ? 0 : file->position;
+    if (info.st_ino != file->inode || info.st_size < file->position)
+        file->position = 0;
+    file->inode = info.st_ino;
+    int64_t from = file->position;
+    if (info.st_size == from)
+        return;
     if (info.st_size - from > TAIL_BYTES)
         from = info.st_size - TAIL_BYTES;
-    ssize_t count = pread(fd, text, sizeof text, from);
-    close(fd);
+    ssize_t count = pread(file->fd, text, sizeof text, from);
+    file->gone = count < 0;
     const char *end = count > 0 ? memrchr(text, '\n', (size_t)count) : NULL;
     if (!end)
         return;
@@ -265,8 +374,15 @@ static void read_file(struct progress_file *file)
 static void read_files(uv_work_t *work)
 {
     struct progress *progress = work->data;
-    for (uint32_t i = 0; i < progress->file_count; i++)
-        read_file(&progress->files[i]);
+    for (uint32_t i = 0; i < progress->file_count; i++) {
+        struct progress_file *file = progress->files[i];
+        if (!progress->launcher)
+            file->fd = plain_file_open(file->path, NULL);
+        if (file->fd >= 0)
+            read_file(file);
+        if (!progress->launcher)
+            close_file(file);
+    }
 }
 
 static void free_if_over(struct progress *progress)
@@ -281,45 +397,60 @@ static void free_if_over(struct progress *progress)
     free(progress);
 }
 
+/* What the worker thread made of a file. */
+static void take_file(struct progress_file *file, bool crowded)
+{
+    struct progress *progress = file->progress;
+    int64_t now_ns = scheduler_now_ns(progress->scheduler);
+    file->reading = false;
+    if (file->dropped) {
+        drop_file(file);
+        return;
+    }
+    if (progress->closing || !progress->scheduler->alive)
+        return;
+    if (file->found) {
+        file->active_ns = now_ns;
+        add_report(progress, file->id, &file->report);
+    }
+    if (file->gone)
+        delay_opening(file, now_ns);
+    if (file->gone || crowded || now_ns - file->active_ns > SILENT_NS ||
+        !is_running(progress, file->id))
+        close_file(file);
+}
+
 static void on_files_read(uv_work_t *work, int status)
 {
     struct progress *progress = work->data;
+    uint32_t count = progress->file_count;
     progress->reading = false;
-    for (uint32_t i = 0; i < progress->file_count; i++) {
-        struct progress_file *file = &progress->files[i];
-        struct progress_entry *entry =
-            progress->closing ? NULL : find_entry(progress, file->id);
-        if (entry && entry->path && strcmp(entry->path, file->path) == 0) {
-            entry->position = file->position;
-            if (file->found)
-                add_report(progress, file->id, &file->report);
-        }
-        free(file->path);
-    }
     progress->file_count = 0;
+    for (uint32_t i = 0; i < count; i++)
+        take_file(progress->files[i], count >= OPEN_FILES_MAX);
     free_if_over(progress);
 }
 
 static void start_reading(struct progress *progress)
 {
     for (uint32_t i = 0; i < progress->count; i++) {
-        const struct progress_entry *entry = &progress->entries[i];
-        if (!entry->path)
+        struct progress_file *file = progress->entries[i].file;
+        if (!file || (progress->launcher && file->fd < 0) ||
+            !is_running(progress, file->id))
             continue;
         progress->files = grow_array(progress->files, &progress->file_room,
                                      progress->file_count + 1, sizeof *progress->files);
-        struct progress_file *file = &progress->files[progress->file_count++];
-        *file = (struct progress_file){ .id = entry->id,
-                                        .path = memory_text(entry->path),
-                                        .uid = entry->uid,
-                                        .gid = entry->gid,
-                                        .position = entry->position };
+        progress->files[progress->file_count++] = file;
     }
     if (progress->file_count == 0)
         return;
     progress->work.data = progress;
     progress->reading = uv_queue_work(progress->scheduler->loop, &progress->work,
                                       read_files, on_files_read) == 0;
+    for (uint32_t i = 0; i < progress->file_count; i++)
+        progress->files[i]->reading = progress->reading;
+    if (!progress->reading)
+        progress->file_count = 0;
 }
 
 /* --- every second --------------------------------------------------------------------------- */
@@ -339,14 +470,19 @@ static void on_timer(uv_timer_t *timer)
         uv_timer_stop(timer);
     if (!progress->reading)
         start_reading(progress);
+    if (progress->launcher)
+        open_files(progress);
 }
 
 /* --- beginning and end ------------------------------------------------------------------------ */
 
-struct progress *progress_new(struct scheduler *scheduler, const char *munge_socket)
+struct progress *progress_new(struct scheduler *scheduler,
+                              struct launcher_client *launcher,
+                              const char *munge_socket)
 {
     struct progress *progress = memory_checked(calloc(1, sizeof *progress));
     progress->scheduler = scheduler;
+    progress->launcher = launcher;
     progress->munge = munge_new(scheduler->loop, munge_socket);
     uv_timer_init(scheduler->loop, &progress->timer);
     progress->timer.data = progress;

@@ -11,16 +11,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct scheduler;
+struct launcher_client;
 struct progress;
+struct scheduler;
 
 /* NAN: not reported. */
 struct progress_report {
     double step, loss, total, saved;
 };
 
-/* 'munge_socket': of munged; NULL: the usual one. */
-struct progress *progress_new(struct scheduler *scheduler, const char *munge_socket);
+/*
+ * 'launcher' opens files of users; NULL: we do.  'munge_socket': of munged; NULL: the usual
+ * one.
+ */
+struct progress *progress_new(struct scheduler *scheduler,
+                              struct launcher_client *launcher,
+                              const char *munge_socket);
 void progress_free(struct progress *progress);
 
 /*
@@ -28,7 +34,7 @@ void progress_free(struct progress *progress);
  * its owner's rights and by a worker thread: a file system that hangs must not stop berthd.
  */
 void progress_follow(struct progress *progress, uint64_t id, const char *path,
-                     uint32_t uid, uint32_t gid);
+                     uint32_t uid);
 
 /*
  * The newest line of such a text that can be read; false: there is none.  The last line

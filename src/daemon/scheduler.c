@@ -236,7 +236,7 @@ static void follow_progress(struct scheduler *scheduler, uint64_t id)
         return;
     struct user user = users_find(scheduler->users, launch->uid);
     if (output_path(path, launch->progress, launch, user.name, &err) == 0)
-        progress_follow(scheduler->progress, id, path, launch->uid, launch->gid);
+        progress_follow(scheduler->progress, id, path, launch->uid);
 }
 
 static void add_job(struct scheduler *scheduler, job_id job,

@@ -16,11 +16,11 @@ struct tails;
 struct uv_loop_s;
 
 struct tail_setup {
-    const char *path;  /* absolute                                       */
-    uint32_t uid, gid; /* owner of the file: opened with these rights    */
-    uint64_t job;      /* for tails_wake()                               */
-    int64_t offset;    /* bytes to skip; negative: so many from the end      */
-    bool follow;       /* until the job has ended                            */
+    const char *path; /* absolute                                       */
+    uint32_t uid;     /* owner of the file                              */
+    uint64_t job;     /* for tails_wake()                               */
+    int64_t offset;   /* bytes to skip; negative: so many from the end      */
+    bool follow;      /* until the job has ended                            */
     bool ours; /* in a folder of berthd: opened with its rights if the user owns it */
 };
 

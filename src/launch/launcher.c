@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <linux/magic.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
@@ -16,7 +15,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -26,6 +24,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/plain_file.h"
 #include "base/units.h"
 #include "host/attempt.h"
 #include "host/capabilities.h"
@@ -284,21 +283,6 @@ static bool handle_order(struct launcher *launcher)
 
 /* --- opening files ------------------------------------------------------------------------ */
 
-/* /proc is refused: it shows processes, not files of the user. */
-static int open_plain_file(const char *path)
-{
-    struct stat file;
-    struct statfs system;
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
-        return -errno;
-    if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && fstatfs(fd, &system) == 0 &&
-        system.f_type != PROC_SUPER_MAGIC)
-        return fd;
-    close(fd);
-    return -EINVAL;
-}
-
 /* Only the effective identity is the user's: the user must not halt this process. */
 static int open_as_user(const struct launcher *launcher,
                         const struct launcher_opening *opening)
@@ -313,7 +297,7 @@ static int open_as_user(const struct launcher *launcher,
         setresgid(setup->service_gid, identity.gid, setup->service_gid) < 0 ||
         setresuid(setup->service_uid, identity.uid, setup->service_uid) < 0)
         return -errno;
-    return open_plain_file(opening->path);
+    return plain_file_open(opening->path, NULL);
 }
 
 static _Noreturn void run_open_child(const struct launcher *launcher,

@@ -722,7 +722,6 @@ static void read_log(struct routes *routes, const struct http_request *request,
     if (r == 0) {
         struct tail_setup setup = { .path = output.path,
                                     .uid = record.uid,
-                                    .gid = users_find(facts.users, record.uid).gid,
                                     .ours = output.ours,
                                     .job = id,
                                     .offset = offset,
