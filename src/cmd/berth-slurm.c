@@ -1,6 +1,7 @@
 /* berth-slurm.c - the program between berthd and Slurm: berthd starts and ends it. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,12 +15,15 @@ static const char usage[] =
     "berth-slurm [--driver DRIVER] [--partition NAME]... [--bell PATH] [--check]\n"
     "\n"
     "Speaks with berthd in lines of JSON on its standard input and output, and with\n"
-    "Slurm.  berthd starts it; there is no need to do so by hand, but for --check.\n"
+    "Slurm.  berthd or berth-launch starts it; there is no need to do so by hand, but "
+    "for\n"
+    "--check.  Requests about jobs of other partitions are refused.\n"
     "\n"
     "  --driver DRIVER   libslurm, commands (scontrol and the like) or auto\n"
     "  --partition NAME  look after this partition; without it, after all of them\n"
     "  --bell PATH       a named pipe to make: what is written to it has us look at "
     "once\n"
+    "  --bell-fd N       the same as an open descriptor\n"
     "  --check           say whether Slurm is set up for Berth, and end\n"
     "  --help, --version\n";
 
@@ -55,6 +59,7 @@ int main(int argc, char **argv)
     const char *name = "auto";
     bool check = false;
     struct bridge_setup setup = { .partitions = partitions,
+                                  .bell_fd = -1,
                                   .in = STDIN_FILENO,
                                   .out = STDOUT_FILENO };
     for (int i = 1; i < argc; i++) {
@@ -68,6 +73,8 @@ int main(int argc, char **argv)
             name = argv[++i];
         else if (strcmp(argv[i], "--bell") == 0 && i + 1 < argc)
             setup.bell = argv[++i];
+        else if (strcmp(argv[i], "--bell-fd") == 0 && i + 1 < argc)
+            setup.bell_fd = (int)strtol(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--partition") == 0 && i + 1 < argc) {
             if (setup.partition_count == BRIDGE_PARTITIONS_MAX)
                 return print_error("too many partitions", "");

@@ -14,7 +14,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -22,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,8 +33,10 @@
 #include "base/json.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/named_pipe.h"
 #include "slurm/bridge_messages.h"
 #include "slurm/bridge_request.h"
+#include "slurm/job_scope.h"
 #include "slurm/site_check.h"
 #include "slurm/slurm_driver.h"
 
@@ -71,6 +71,8 @@ struct slurm_bridge {
     int64_t poll_ms;          /* when the running poll began; 0: none   */
     int64_t polls[POLLS_MAX]; /* 'seq' of the requests that wait for a poll */
     uint32_t poll_count;
+    struct job_scope scope;   /* jobs of the last poll that brought any */
+    uint64_t begun, finished; /* number of the last poll that has       */
 
     int kick; /* an eventfd: poll now */
     int bell; /* a named pipe; -1: none */
@@ -159,8 +161,9 @@ struct poll_diff {
     uint32_t count;
     uint32_t room;
     uint64_t poll;
-    uint32_t reported; /* lines since poll_diff_begin() */
-    bool synced;       /* a whole list was reported */
+    uint32_t reported;      /* lines since poll_diff_begin() */
+    bool synced;            /* a whole list was reported */
+    struct job_scope scope; /* of the jobs of this poll  */
     struct buf line;
     struct arena scratch;
 };
@@ -224,7 +227,9 @@ static void report_if_changed(struct poll_diff *diff, struct seen_record *record
 static void observe_job(void *self, const struct slurm_job *job)
 {
     struct poll_diff *diff = self;
-    if (!is_our_partition(diff, job->partition))
+    bool managed = is_our_partition(diff, job->partition);
+    job_scope_add(&diff->scope, job, managed);
+    if (!managed)
         return;
     struct seen_record *record = find_or_add_record(diff, job->id, job->id);
     buf_reset(&diff->line);
@@ -254,6 +259,8 @@ static void observe_unreadable(void *self, uint32_t id, const char *why)
     uint64_t hash = hash_line(why, strlen(why));
     if (id == 0)
         return;
+    /* Only the poller changes the bridge's scope, and this is the poller. */
+    job_scope_keep(&diff->scope, &diff->bridge->scope, id);
     struct seen_record *record = find_or_add_record(diff, id, id);
     if (record->line == hash)
         return;
@@ -268,6 +275,7 @@ static struct slurm_observer poll_diff_begin(struct poll_diff *diff)
 {
     diff->poll++;
     diff->reported = 0;
+    job_scope_release(&diff->scope);
     return (struct slurm_observer){ .self = diff,
                                     .node = observe_node,
                                     .job = observe_job,
@@ -284,6 +292,17 @@ static void remove_record(struct poll_diff *diff, uint32_t index)
         return;
     diff->records[index] = *last;
     map_put(&diff->indices, last->key, index);
+}
+
+/* From now on requests may be about the jobs of this poll. */
+static void publish_scope(struct poll_diff *diff)
+{
+    struct slurm_bridge *bridge = diff->bridge;
+    pthread_mutex_lock(&bridge->lock);
+    struct job_scope earlier = bridge->scope;
+    bridge->scope = diff->scope;
+    pthread_mutex_unlock(&bridge->lock);
+    diff->scope = earlier;
 }
 
 /* Report what is gone, and after the first whole list that it is whole. */
@@ -352,6 +371,7 @@ static void report_away(struct slurm_bridge *bridge, const char *why)
     pthread_mutex_lock(&bridge->lock);
     bool news = !bridge->away;
     bridge->away = true;
+    pthread_cond_broadcast(&bridge->changed);
     pthread_mutex_unlock(&bridge->lock);
     if (news)
         write_text(bridge, "away", why);
@@ -373,10 +393,20 @@ static void report_back(struct slurm_bridge *bridge)
     pthread_mutex_unlock(&bridge->lock);
 }
 
-static void set_poll_start(struct slurm_bridge *bridge, int64_t begun_ms)
+static void begin_poll(struct slurm_bridge *bridge, int64_t now_ms)
 {
     pthread_mutex_lock(&bridge->lock);
-    bridge->poll_ms = begun_ms;
+    bridge->poll_ms = now_ms;
+    bridge->begun++;
+    pthread_mutex_unlock(&bridge->lock);
+}
+
+static void end_poll(struct slurm_bridge *bridge)
+{
+    pthread_mutex_lock(&bridge->lock);
+    bridge->poll_ms = 0;
+    bridge->finished = bridge->begun;
+    pthread_cond_broadcast(&bridge->changed);
     pthread_mutex_unlock(&bridge->lock);
 }
 
@@ -469,6 +499,8 @@ static int poll_once(struct slurm_bridge *bridge, struct poller *poller,
     arena_reset(&poller->scratch);
     if (r == 0 && is_away(bridge)) /* the answer came too late */
         return error_set(err, -EAGAIN, "Slurm takes long to answer");
+    if (r == 0 && poll.jobs)
+        publish_scope(&poller->diff);
     if (r == 0)
         poll_diff_end(&poller->diff, &poll);
     return r;
@@ -502,14 +534,14 @@ static void *run_poller(void *self)
         struct verb_result result = { .ok = true };
         uint32_t waiting = count_polls(bridge);
         int64_t begun = clock_now_ms();
-        set_poll_start(bridge, begun);
+        begin_poll(bridge, begun);
         int r = poll_once(bridge, &poller, &err);
-        set_poll_start(bridge, 0);
         if (r < 0) {
             report_away(bridge, err.text);
             poll_diff_forget(&poller.diff);
             verb_result_fail(&result, 0, true, "%s", err.text);
         }
+        end_poll(bridge);
         answer_polls(bridge, waiting, &result);
         poller.pause_ms = next_pause(&poller, r < 0);
         /* Polls take at most a third of the time of slurmctld, or half of it where a poll
@@ -553,6 +585,51 @@ static void finish_request(struct slurm_bridge *bridge, struct queued_request *q
     pthread_mutex_unlock(&bridge->lock);
 }
 
+static enum job_scope_answer find_in_scope(struct slurm_bridge *bridge, const char *job,
+                                           bool *ret_away)
+{
+    pthread_mutex_lock(&bridge->lock);
+    enum job_scope_answer answer = job_scope_find(&bridge->scope, job);
+    *ret_away = bridge->away;
+    pthread_mutex_unlock(&bridge->lock);
+    return answer;
+}
+
+/* Wait until a poll that begins from now on is over, or Slurm does not answer. */
+static void wait_for_poll(struct slurm_bridge *bridge)
+{
+    poll_soon(bridge);
+    pthread_mutex_lock(&bridge->lock);
+    uint64_t before = bridge->begun;
+    while (bridge->finished <= before && !bridge->away)
+        pthread_cond_wait(&bridge->changed, &bridge->lock);
+    pthread_mutex_unlock(&bridge->lock);
+}
+
+/*
+ * Refuse a request about a job outside the managed partitions.  A job that was submitted
+ * after the last poll is looked for once more.
+ */
+static bool check_scope(struct slurm_bridge *bridge, const char *job,
+                        struct verb_result *result)
+{
+    bool away;
+    if (bridge->setup->partition_count == 0)
+        return true;
+    enum job_scope_answer answer = find_in_scope(bridge, job, &away);
+    if (answer == SCOPE_UNKNOWN) {
+        wait_for_poll(bridge);
+        answer = find_in_scope(bridge, job, &away);
+    }
+    if (answer == SCOPE_UNKNOWN && away)
+        verb_result_fail(result, 0, true, "Slurm does not answer now");
+    else if (answer != SCOPE_MANAGED)
+        verb_result_fail(result, EPERM, false,
+                         "there is no job %s in the partitions that Berth manages",
+                         job);
+    return answer == SCOPE_MANAGED;
+}
+
 /* A script may be in any encoding, JSON is UTF-8. */
 static void replace_non_ascii(struct buf *text)
 {
@@ -574,7 +651,7 @@ static void *run_worker(void *self)
         buf_reset(&text);
         if (away)
             verb_result_fail(&result, 0, true, "Slurm does not answer now");
-        else
+        else if (check_scope(bridge, queued->request.job, &result))
             bridge->setup->driver->execute(bridge->driver, &queued->request, &result,
                                            &text, &queued->arena);
         replace_non_ascii(&text);
@@ -699,33 +776,11 @@ static void wait_for_queue(struct slurm_bridge *bridge)
 
 /* --- start -------------------------------------------------------------------------- */
 
-/* The pipe is opened for writing too, so that it does not end with its last writer. */
 static int open_bell(struct slurm_bridge *bridge, struct error *err)
 {
-    const char *path = bridge->setup->bell;
-    struct stat about;
-    bridge->bell = -1;
-    if (!path)
-        return 0;
-    if (lstat(path, &about) == 0 && !S_ISFIFO(about.st_mode))
-        return error_set(err, -EEXIST, "%s is there, and is no named pipe", path);
-    unlink(path);
-    if (mkfifo(path, 0600) < 0 || chmod(path, 0622) < 0)
-        return error_set(err, -errno, "%s: %s", path, strerror(errno));
-    bridge->bell = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    if (bridge->bell < 0)
-        return error_set(err, -errno, "%s: %s", path, strerror(errno));
-    return 0;
-}
-
-/* Remove our pipe, unless a later berth-slurm has replaced it. */
-static void remove_bell(const struct slurm_bridge *bridge)
-{
-    const char *path = bridge->setup->bell;
-    struct stat ours, there;
-    if (path && fstat(bridge->bell, &ours) == 0 && lstat(path, &there) == 0 &&
-        ours.st_ino == there.st_ino && ours.st_dev == there.st_dev)
-        unlink(path);
+    const struct bridge_setup *setup = bridge->setup;
+    bridge->bell = setup->bell ? named_pipe_make(setup->bell, err) : setup->bell_fd;
+    return setup->bell && bridge->bell < 0 ? bridge->bell : 0;
 }
 
 int bridge_run(const struct bridge_setup *setup, struct error *err)
@@ -749,6 +804,7 @@ int bridge_run(const struct bridge_setup *setup, struct error *err)
         return error_set(err, -EAGAIN, "cannot start a thread");
     read_lines(&bridge);
     wait_for_queue(&bridge);
-    remove_bell(&bridge);
+    if (setup->bell)
+        named_pipe_remove(setup->bell, bridge.bell);
     return 0;
 }

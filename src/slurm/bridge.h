@@ -13,6 +13,7 @@ struct bridge_setup {
     const char *const *partitions; /* none: all */
     uint32_t partition_count;
     const char *bell; /* path of a named pipe to make; NULL: none */
+    int bell_fd;      /* one that is open already; -1: none    */
     int in, out;      /* lines of JSON                         */
 };
 
