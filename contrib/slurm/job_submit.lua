@@ -9,7 +9,8 @@ other partitions is none of our business.  Three lines to fill in:
 -- The partitions Berth looks after.
 local managed = { gpu = true }
 
--- Who may start jobs besides root: the numeric user id that berth-slurm runs as, or nil.
+-- Who may start jobs besides root: the numeric user id that berth-slurm runs as ('id -u slurm'
+-- where that is SlurmUser), or nil.
 local berth_uid = nil
 
 -- Where jobs may report how far they are: "https://HOST:PORT#FINGERPRINT" of 'berthd --listen',

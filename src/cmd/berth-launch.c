@@ -17,29 +17,54 @@
 #define OPENINGS_FD 4
 
 static const char help[] =
-    "Usage: berth-launch --run DIR --state DIR --supervisor PATH --uid N --gid N\n"
+    "Usage: berth-launch --uid N --gid N --run DIR --state DIR --supervisor PATH\n"
     "                    [--listen PATH] [--root-jobs]\n"
+    "       berth-launch --uid N --gid N --bridge PATH [--bridge-user NAME]\n"
+    "                    [--partition NAME]... [--listen PATH] [--root-jobs]\n"
     "\n"
-    "Starts and ends the jobs of all users, as root, when berthd asks.  'berthd "
-    "--system'\n"
-    "starts it, or a service manager with --listen.\n"
+    "Starts and ends the jobs of all users, as root, when berthd asks; or starts "
+    "berth-slurm\n"
+    "where Slurm does that.  'berthd --system' starts it, or a service manager with "
+    "--listen.\n"
     "\n"
     "      --run DIR           folder of attempts and sockets\n"
     "      --state DIR         folder of output and checkpoints\n"
     "      --supervisor PATH   the program berth-run\n"
+    "      --bridge PATH       the program berth-slurm\n"
+    "      --bridge-user NAME  user that it runs as: SlurmUser, an operator, or root\n"
+    "                          (default: root)\n"
+    "      --partition NAME    partition that berthd may manage; may be repeated\n"
+    "                          (default: all)\n"
     "      --uid N, --gid N    user and group of berthd\n"
     "      --user NAME         the same by name\n"
     "      --listen PATH       wait for berthd at this socket\n"
-    "      --root-jobs         run jobs of root as well\n"
+    "      --root-jobs         run jobs of root, and open files of root, as well\n"
     "      --version\n"
     "      --help              show this\n";
 
-enum { RUN = 256, STATE, SUPERVISOR, UID, GID, USER, LISTEN, ROOT_JOBS, VERSION, HELP };
+enum {
+    RUN = 256,
+    STATE,
+    SUPERVISOR,
+    BRIDGE,
+    BRIDGE_USER,
+    PARTITION,
+    UID,
+    GID,
+    USER,
+    LISTEN,
+    ROOT_JOBS,
+    VERSION,
+    HELP
+};
 
 static const struct option options[] = {
     { "run", required_argument, NULL, RUN },
     { "state", required_argument, NULL, STATE },
     { "supervisor", required_argument, NULL, SUPERVISOR },
+    { "bridge", required_argument, NULL, BRIDGE },
+    { "bridge-user", required_argument, NULL, BRIDGE_USER },
+    { "partition", required_argument, NULL, PARTITION },
     { "uid", required_argument, NULL, UID },
     { "gid", required_argument, NULL, GID },
     { "user", required_argument, NULL, USER },
@@ -50,16 +75,31 @@ static const struct option options[] = {
     { NULL, 0, NULL, 0 },
 };
 
-static bool find_user(struct launcher_setup *setup, const char *name)
+static bool find_user(const char *option, const char *name, uint32_t *ret_uid,
+                      uint32_t *ret_gid)
 {
     const struct passwd *user = getpwnam(name);
     if (!user) {
-        fprintf(stderr, "berth-launch: --user: there is no user %s\n", name);
+        fprintf(stderr, "berth-launch: %s: there is no user %s\n", option, name);
         return false;
     }
-    setup->service_uid = user->pw_uid;
-    setup->service_gid = user->pw_gid;
+    *ret_uid = user->pw_uid;
+    *ret_gid = user->pw_gid;
     return true;
+}
+
+static bool add_partition(struct launch_bridge_setup *bridge, const char *name)
+{
+    struct error err = { "" };
+    int r = launch_bridge_check_partition(name, &err);
+    if (r == 0 && bridge->partition_count == LAUNCH_BRIDGE_PARTITIONS_MAX)
+        r = error_set(&err, -E2BIG, "more than %d partitions",
+                      LAUNCH_BRIDGE_PARTITIONS_MAX);
+    if (r < 0)
+        fprintf(stderr, "berth-launch: --partition: %s\n", err.text);
+    else
+        bridge->partitions[bridge->partition_count++] = name;
+    return r == 0;
 }
 
 /* 0: go on; else the exit status plus 1. */
@@ -83,7 +123,20 @@ static int read_options(int argc, char **argv, struct launcher_setup *setup)
             setup->service_gid = (uint32_t)strtoul(optarg, NULL, 10);
             break;
         case USER:
-            if (!find_user(setup, optarg))
+            if (!find_user("--user", optarg, &setup->service_uid, &setup->service_gid))
+                return 3;
+            break;
+        case BRIDGE:
+            setup->bridge.program = optarg;
+            break;
+        case BRIDGE_USER:
+            setup->bridge.user = optarg;
+            if (!find_user("--bridge-user", optarg, &setup->bridge.uid,
+                           &setup->bridge.gid))
+                return 3;
+            break;
+        case PARTITION:
+            if (!add_partition(&setup->bridge, optarg))
                 return 3;
             break;
         case LISTEN:
@@ -108,10 +161,11 @@ static int read_options(int argc, char **argv, struct launcher_setup *setup)
 static int check_setup(const struct launcher_setup *setup, struct error *err)
 {
     struct stat socket;
-    if (!setup->run_dir || !setup->state_dir || !setup->run_program ||
-        setup->service_uid == 0)
+    bool runs_jobs = setup->run_dir && setup->state_dir && setup->run_program;
+    if (setup->service_uid == 0 || runs_jobs == (setup->bridge.program != NULL))
         return error_set(err, -EINVAL,
-                         "--run, --state, --supervisor and --uid are needed");
+                         "--uid is needed, and --run, --state and --supervisor or "
+                         "--bridge");
     if (geteuid() != 0)
         return error_set(err, -EPERM, "needs root");
     if (!setup->listen && (fstat(ORDERS_FD, &socket) < 0 || !S_ISSOCK(socket.st_mode)))
@@ -122,7 +176,9 @@ static int check_setup(const struct launcher_setup *setup, struct error *err)
 
 int main(int argc, char **argv)
 {
-    struct launcher_setup setup = { .orders = ORDERS_FD, .openings = OPENINGS_FD };
+    struct launcher_setup setup = { .bridge.user = "root",
+                                    .orders = ORDERS_FD,
+                                    .openings = OPENINGS_FD };
     struct error err = { "" };
     int status = read_options(argc, argv, &setup);
     if (status)

@@ -193,13 +193,16 @@ static int check_setup(struct daemon_setup *setup, struct error *err)
         return r;
     if (setup->system && geteuid() != 0 && !setup->launch_socket)
         return error_set(err, -EINVAL, "--system needs root, or --launcher");
-    if (!setup->system && (setup->user || setup->root_jobs || setup->launch_socket))
+    if (!setup->system &&
+        (setup->user || setup->root_jobs || setup->launch_socket || setup->slurm_user))
         return error_set(err, -EINVAL,
-                         "--user, --root-jobs and --launcher go with --system");
-    if (setup->launch_socket && (geteuid() == 0 || setup->user || setup->root_jobs))
+                         "--user, --root-jobs, --launcher and slurm_user go with "
+                         "--system");
+    if (setup->launch_socket &&
+        (geteuid() == 0 || setup->user || setup->root_jobs || setup->slurm_user))
         return error_set(err, -EINVAL,
-                         "--launcher is for a berthd that is not root; --user and "
-                         "--root-jobs are options of berth-launch then");
+                         "--launcher is for a berthd that is not root; --user, "
+                         "--root-jobs and slurm_user are options of berth-launch then");
     if (setup->job_max == 0)
         setup->job_max = JOBS_MAX;
     if (setup->keep_days == 0)
@@ -282,19 +285,24 @@ static int check_folder(const char *folder, const struct service_user *service,
 }
 
 /*
- * With jobs of several users, root's part is berth-launch's from here on.  For a Slurm
- * cluster berthd stays root: Slurm starts the jobs, and only root may hold them.
+ * With jobs of several users, root's part is berth-launch's from here on.  On a Slurm cluster
+ * that is berth-slurm, since Slurm starts the jobs.
  */
 static int give_up_root(struct daemon_setup *setup, const struct programs *programs,
                         const struct service_user *service, struct error *err)
 {
-    const struct launcher_client_setup launch = { .program = programs->launch,
-                                                  .run_program = programs->run,
-                                                  .run_dir = setup->run_dir,
-                                                  .state_dir = setup->state_dir,
-                                                  .service_uid = service->uid,
-                                                  .service_gid = service->gid,
-                                                  .root_jobs = setup->root_jobs };
+    struct launcher_client_setup launch = { .program = programs->launch,
+                                            .run_dir = setup->run_dir,
+                                            .state_dir = setup->state_dir,
+                                            .service_uid = service->uid,
+                                            .service_gid = service->gid,
+                                            .root_jobs = setup->root_jobs };
+    if (setup->slurm) {
+        launch.bridge_program = programs->slurm;
+        launch.bridge_user = setup->slurm_user;
+        launch.partitions = setup->partitions;
+    } else
+        launch.run_program = programs->run;
     int r = launcher_client_open(&setup->launcher, &launch, err);
     if (r < 0)
         return r;
@@ -318,7 +326,7 @@ static int prepare(struct daemon_setup *setup, struct places *places,
 {
     struct service_user user, *service = NULL;
     int r = 0;
-    if (setup->system && !setup->slurm && !setup->launch_socket) {
+    if (setup->system && !setup->launch_socket) {
         service = &user;
         r = privileges_find_user(service, setup->user, err);
     }

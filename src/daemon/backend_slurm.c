@@ -21,7 +21,6 @@
 #include "store/db.h"
 #include "store/store.h"
 
-#define WORDS_MAX 64
 #define WARN_S 60            /* Slurm's default, where --signal names no time */
 #define NEVER_SAVES_S 1      /* more than its grace period: it never saves */
 #define COMMENT SLURM_WISHES /* how comments for Berth begin */
@@ -32,24 +31,15 @@
 static struct slurm_program slurm_program(struct daemon *daemon)
 {
     const struct daemon_setup *setup = &daemon->setup;
-    const char **words = arena_array(&daemon->fixed, const char *, WORDS_MAX + 1);
-    uint32_t count = 0;
     char bell[4200];
     snprintf(bell, sizeof bell, "%s/slurm.bell", setup->run_dir);
-    words[count++] = "--bell";
-    words[count++] =
-        setup->slurm_bell ? setup->slurm_bell : arena_text(&daemon->fixed, bell);
-    if (setup->slurm_driver) {
-        words[count++] = "--driver";
-        words[count++] = setup->slurm_driver;
-    }
-    for (uint32_t i = 0; setup->partitions && setup->partitions[i]; i++) {
-        if (count + 2 > WORDS_MAX)
-            break;
-        words[count++] = "--partition";
-        words[count++] = setup->partitions[i];
-    }
-    return (struct slurm_program){ setup->slurm_program, words };
+    return (struct slurm_program){ .path = setup->slurm_program,
+                                   .launcher = setup->launcher,
+                                   .driver = setup->slurm_driver,
+                                   .partitions = setup->partitions,
+                                   .bell = setup->slurm_bell
+                                               ? setup->slurm_bell
+                                               : arena_text(&daemon->fixed, bell) };
 }
 
 static int find_cluster(struct daemon *daemon, struct error *err)

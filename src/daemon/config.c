@@ -30,6 +30,7 @@ static const struct field fields[] = {
     { "executor", FIELD_TEXT, AT(executor) },
     { "slurm_driver", FIELD_TEXT, AT(slurm_driver) },
     { "slurm_bell", FIELD_TEXT, AT(slurm_bell) },
+    { "slurm_user", FIELD_TEXT, AT(slurm_user) },
     { "munge_socket", FIELD_TEXT, AT(munge_socket) },
     { "throughputs", FIELD_TEXT, AT(throughputs) },
     { "fence_s", FIELD_COUNT, AT(fence_s), .min = 1, .max = 86400 },

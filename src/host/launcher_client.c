@@ -23,6 +23,7 @@
 
 #define ORDERS_FD 3
 #define OPENINGS_FD 4
+#define WORDS_MAX 96  /* of its command line */
 #define PATIENCE_S 30 /* then berth-launch is taken for dead */
 
 /* A file that is being opened. */
@@ -48,13 +49,13 @@ struct launcher_client {
 
 /* --- orders ---------------------------------------------------------------------------- */
 
-static int ask(struct launcher_client *client, const struct launcher_request *request,
-               const int *fds, uint32_t fd_count, struct launcher_reply *reply,
-               struct error *err)
+static int ask_at_length(struct launcher_client *client, const void *request,
+                         size_t request_size, const int *fds, uint32_t fd_count,
+                         struct launcher_reply *reply, struct error *err)
 {
     int none[MESSAGE_FDS_MAX];
     uint32_t none_count = 0;
-    int r = message_send(client->orders, request, sizeof *request, fds, fd_count);
+    int r = message_send(client->orders, request, request_size, fds, fd_count);
     ssize_t size = r < 0 ? r
                          : message_receive(client->orders, reply, sizeof *reply, none,
                                            &none_count, 0);
@@ -66,6 +67,13 @@ static int ask(struct launcher_client *client, const struct launcher_request *re
     }
     reply->text[sizeof reply->text - 1] = '\0';
     return 0;
+}
+
+static int ask(struct launcher_client *client, const struct launcher_request *request,
+               const int *fds, uint32_t fd_count, struct launcher_reply *reply,
+               struct error *err)
+{
+    return ask_at_length(client, request, sizeof *request, fds, fd_count, reply, err);
 }
 
 int launcher_client_start(struct launcher_client *client, uint64_t id, uint32_t attempt,
@@ -103,6 +111,39 @@ void launcher_client_remove(struct launcher_client *client, uint64_t id,
                             uint32_t attempt)
 {
     order_simply(client, LAUNCHER_REMOVE, id, attempt);
+}
+
+static int name_partitions(char *text, size_t size, const char *const *partitions,
+                           struct error *err)
+{
+    size_t used = 0;
+    for (uint32_t i = 0; partitions && partitions[i]; i++) {
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? "," : "",
+                                 partitions[i]);
+        if (used >= size)
+            return error_set(err, -E2BIG, "the names of the partitions are too long");
+    }
+    return 0;
+}
+
+int launcher_client_start_bridge(struct launcher_client *client, const char *driver,
+                                 const char *const *partitions, int link, int bell,
+                                 struct error *err)
+{
+    struct launcher_bridge_request request = { .request.kind = LAUNCHER_BRIDGE };
+    struct launcher_reply reply;
+    if (driver && strlen(driver) >= sizeof request.driver)
+        return error_set(err, -EINVAL, "slurm_driver: want auto, libslurm or commands");
+    snprintf(request.driver, sizeof request.driver, "%s", driver ? driver : "");
+    int r =
+        name_partitions(request.partitions, sizeof request.partitions, partitions, err);
+    if (r == 0)
+        r = ask_at_length(client, &request, sizeof request, (int[]){ link, bell },
+                          bell < 0 ? 1 : 2, &reply, err);
+    if (r == 0 && reply.error)
+        r = error_set(err, -reply.error, "berth-launch: %s",
+                      reply.text[0] ? reply.text : strerror(reply.error));
+    return r;
 }
 
 uint32_t launcher_client_features(const struct launcher_client *client)
@@ -205,27 +246,63 @@ void launcher_client_unwatch(struct launcher_client *client)
 
 /* --- the process -------------------------------------------------------------------------- */
 
+struct launcher_words {
+    const char *list[WORDS_MAX];
+    uint32_t count;
+};
+
+static void add_option(struct launcher_words *words, const char *name,
+                       const char *value)
+{
+    if (!value)
+        return;
+    assert(words->count + 2 < WORDS_MAX);
+    words->list[words->count++] = name;
+    words->list[words->count++] = value;
+}
+
+static void add_bridge_options(struct launcher_words *words,
+                               const struct launcher_client_setup *setup)
+{
+    add_option(words, "--bridge", setup->bridge_program);
+    add_option(words, "--bridge-user", setup->bridge_user);
+    for (uint32_t i = 0; setup->partitions && setup->partitions[i]; i++)
+        add_option(words, "--partition", setup->partitions[i]);
+}
+
+/* What leads berth-slurm to Slurm: it is trusted now, while we are root. */
+static void copy_environment(char *list[3], const struct launcher_client_setup *setup)
+{
+    static const char *const names[] = { "PATH", "SLURM_CONF" };
+    uint32_t count = 0;
+    for (size_t i = 0; setup->bridge_program && i < 2; i++) {
+        const char *value = getenv(names[i]);
+        if (value && asprintf(&list[count++], "%s=%s", names[i], value) < 0)
+            memory_exhausted();
+    }
+    list[count] = NULL;
+}
+
 static int spawn_launcher(struct launcher_client *client,
                           const struct launcher_client_setup *setup, int orders,
                           int openings, struct error *err)
 {
-    char uid[16], gid[16];
+    char uid[16], gid[16], *env[3];
+    struct launcher_words words = { { "berth-launch" }, 1 };
     snprintf(uid, sizeof uid, "%" PRIu32, setup->service_uid);
     snprintf(gid, sizeof gid, "%" PRIu32, setup->service_gid);
-    char *argv[] = { (char *)"berth-launch",
-                     (char *)"--run",
-                     (char *)(uintptr_t)setup->run_dir,
-                     (char *)"--state",
-                     (char *)(uintptr_t)setup->state_dir,
-                     (char *)"--supervisor",
-                     (char *)(uintptr_t)setup->run_program,
-                     (char *)"--uid",
-                     uid,
-                     (char *)"--gid",
-                     gid,
-                     (char *)(setup->root_jobs ? "--root-jobs" : NULL),
-                     NULL };
-    char *env[] = { NULL };
+    add_option(&words, "--uid", uid);
+    add_option(&words, "--gid", gid);
+    if (setup->run_program) {
+        add_option(&words, "--run", setup->run_dir);
+        add_option(&words, "--state", setup->state_dir);
+        add_option(&words, "--supervisor", setup->run_program);
+    }
+    if (setup->bridge_program)
+        add_bridge_options(&words, setup);
+    if (setup->root_jobs)
+        words.list[words.count++] = "--root-jobs";
+    copy_environment(env, setup);
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
     sigset_t none;
@@ -240,7 +317,10 @@ static int spawn_launcher(struct launcher_client *client,
     posix_spawnattr_init(&how);
     posix_spawnattr_setsigmask(&how, &none);
     posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
-    int r = posix_spawn(&client->pid, setup->program, &files, &how, argv, env);
+    int r = posix_spawn(&client->pid, setup->program, &files, &how,
+                        (char *const *)(uintptr_t)words.list, env);
+    for (char **one = env; *one; one++)
+        free(*one);
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&how);
     return r == 0 ? 0 : error_set(err, -r, "%s: %s", setup->program, strerror(r));

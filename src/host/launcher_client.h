@@ -13,9 +13,13 @@ struct launcher_client;
 struct uv_loop_s;
 
 struct launcher_client_setup {
-    const char *program;     /* path of berth-launch */
-    const char *run_program; /* path of berth-run    */
+    const char *program;     /* path of berth-launch                       */
+    const char *run_program; /* path of berth-run; NULL: no jobs are run   */
     const char *run_dir, *state_dir;
+    const char *bridge_program; /* path of berth-slurm; NULL: it is not started */
+    const char *bridge_user;    /* NULL: root                                 */
+    const char *const
+        *partitions; /* up to a NULL that berth-slurm may manage; NULL: all */
     uint32_t service_uid, service_gid; /* who berthd will be        */
     bool root_jobs;                    /* run jobs of root as well  */
 };
@@ -42,6 +46,14 @@ void launcher_client_kill_job(struct launcher_client *client, uint64_t id,
                               uint32_t attempt);
 void launcher_client_remove(struct launcher_client *client, uint64_t id,
                             uint32_t attempt);
+
+/*
+ * Start berth-slurm, with 'link' as its input and output.  'driver', 'partitions' (up to a
+ * NULL): NULL for the default; 'bell': -1 for none.
+ */
+int launcher_client_start_bridge(struct launcher_client *client, const char *driver,
+                                 const char *const *partitions, int link, int bell,
+                                 struct error *err);
 
 /* Files are opened in the loop from now on; 'gone' is called if berth-launch has ended. */
 void launcher_client_watch(struct launcher_client *client, struct uv_loop_s *loop,

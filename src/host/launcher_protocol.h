@@ -18,12 +18,26 @@ enum launcher_request_kind {
     LAUNCHER_KILL,      /* kill an attempt, its supervisor included: is any left?     */
     LAUNCHER_KILL_JOB,  /* kill its processes: the supervisor reports the end         */
     LAUNCHER_REMOVE,    /* remove an attempt that is over                             */
+    LAUNCHER_BRIDGE,    /* start berth-slurm: its socket and its bell come along      */
 };
 
 struct launcher_request {
     uint32_t kind;
     uint32_t attempt;
     uint64_t id;
+};
+
+#define LAUNCHER_DRIVER_MAX 16
+#define LAUNCHER_PARTITIONS_MAX 1024
+
+/*
+ * LAUNCHER_BRIDGE in full.  Descriptors: a stream socket, which becomes its standard input
+ * and output, and the bell, if there is one.
+ */
+struct launcher_bridge_request {
+    struct launcher_request request;
+    char driver[LAUNCHER_DRIVER_MAX];         /* "": the default                  */
+    char partitions[LAUNCHER_PARTITIONS_MAX]; /* "a,b"; "": all that are allowed */
 };
 
 struct launcher_reply {

@@ -52,6 +52,7 @@ struct launcher {
     int orders, openings; /* of the present berthd */
     struct attempts attempts;
     struct open_child openers[OPENINGS_MAX];
+    int bridge;      /* pidfd of berth-slurm; -1: none */
     int removals[2]; /* a pipe that those who remove something hold open */
 };
 
@@ -234,11 +235,26 @@ static void remove_attempt(struct launcher *launcher, const char *name)
     _exit(0);
 }
 
+static void start_bridge(struct launcher *launcher,
+                         struct launcher_bridge_request *request, const int *fds,
+                         uint32_t fd_count, struct launcher_reply *reply)
+{
+    struct error err = { "" };
+    reply->error = -launch_bridge_start(&launcher->setup->bridge, request, fds,
+                                        fd_count, &launcher->bridge, &err);
+    snprintf(reply->text, sizeof reply->text, "%s", err.text);
+}
+
+/* Orders about attempts. */
 static void carry_out(struct launcher *launcher, const struct launcher_request *request,
                       const int *fds, uint32_t fd_count, struct launcher_reply *reply)
 {
     char name[ATTEMPT_NAME_MAX];
     attempt_name(name, request->id, request->attempt);
+    if (!launcher->setup->run_program && request->kind != LAUNCHER_HELLO) {
+        reply->error = ENOSYS;
+        return;
+    }
     switch (request->kind) {
     case LAUNCHER_HELLO:
         reply->features = launcher->attempts.cgroups.features;
@@ -264,16 +280,19 @@ static void carry_out(struct launcher *launcher, const struct launcher_request *
 /* False: berthd has gone. */
 static bool handle_order(struct launcher *launcher)
 {
-    struct launcher_request request;
+    struct launcher_bridge_request long_one = { .driver = "" };
+    const struct launcher_request *request = &long_one.request;
     struct launcher_reply reply = { .error = 0 };
     int fds[MESSAGE_FDS_MAX];
     uint32_t fd_count = 2;
-    ssize_t size =
-        message_receive(launcher->orders, &request, sizeof request, fds, &fd_count, 0);
+    ssize_t size = message_receive(launcher->orders, &long_one, sizeof long_one, fds,
+                                   &fd_count, 0);
     if (size <= 0 && size != -EPROTO)
         return false;
-    if (size == sizeof request)
-        carry_out(launcher, &request, fds, fd_count, &reply);
+    if (size == sizeof *request && request->kind != LAUNCHER_BRIDGE)
+        carry_out(launcher, request, fds, fd_count, &reply);
+    else if (size == sizeof long_one && request->kind == LAUNCHER_BRIDGE)
+        start_bridge(launcher, &long_one, fds, fd_count, &reply);
     else
         reply.error = EPROTO;
     for (uint32_t i = 0; i < fd_count; i++)
@@ -392,6 +411,9 @@ static const int kept[] = {
     -1,
 };
 
+/* Where Slurm runs the jobs: become a user to open a file, become and end berth-slurm. */
+static const int kept_without_jobs[] = { CAP_SETUID, CAP_SETGID, CAP_KILL, -1 };
+
 /* What is being removed goes first: the parent of all cgroups can be removed only then. */
 static void wait_for_removals(struct launcher *launcher)
 {
@@ -404,6 +426,8 @@ static void wait_for_removals(struct launcher *launcher)
 static int open_own_attempts(struct launcher *launcher, struct error *err)
 {
     const struct launcher_setup *setup = launcher->setup;
+    if (!setup->run_program)
+        return 0;
     launcher->attempts = (struct attempts){ .system = true,
                                             .service_uid = setup->service_uid,
                                             .service_gid = setup->service_gid };
@@ -491,15 +515,16 @@ int launcher_run(const struct launcher_setup *setup, struct error *err)
     launcher->setup = setup;
     launcher->orders = setup->orders;
     launcher->openings = setup->openings;
-    launcher->attempts.jobs = -1;
+    launcher->attempts.jobs = launcher->bridge = -1;
     if (pipe2(launcher->removals, O_CLOEXEC) < 0)
         launcher->removals[0] = launcher->removals[1] = -1;
     signal(SIGCHLD, SIG_IGN); /* children are not waited for */
-    int r = capabilities_limit(kept, err);
+    int listener = -1;
+    int r = setup->listen ? listener = listen_for_berthd(setup, err) : 0;
+    if (r >= 0)
+        r = capabilities_limit(setup->run_program ? kept : kept_without_jobs, err);
     if (r == 0 && setup->listen) {
-        int listener = r = listen_for_berthd(setup, err);
-        if (r >= 0)
-            serve_listener(launcher, listener);
+        serve_listener(launcher, listener);
     } else if (r == 0) {
         r = open_own_attempts(launcher, err);
         if (r == 0)

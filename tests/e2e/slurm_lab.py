@@ -38,7 +38,7 @@ class Lab:
         self.work = os.path.join(self.dir, "work")
         os.mkdir(self.work)
         os.chmod(self.work, 0o777)
-        self.bell = os.path.join(self.dir, "bell")
+        self.bell = os.path.join(self.dir, "bells", "bell")
         self.env = {**os.environ, "SLURM_CONF": os.path.join(self.dir, "slurm.conf"),
                     "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"}
 
@@ -50,9 +50,9 @@ class Lab:
         return subprocess.run(words, env=self.env, cwd=self.work, text=True, input=text or "",
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, **who)
 
-    def submit(self, *flags, script="sleep 1000"):
-        """Submit a job as the user nobody; returns its id."""
-        done = self.run("sbatch", "--parsable", "--output", "%j.out", *flags, user=NOBODY,
+    def submit(self, *flags, script="sleep 1000", user=NOBODY):
+        """Submit a job as a user, nobody unless another is named; returns its id."""
+        done = self.run("sbatch", "--parsable", "--output", "%j.out", *flags, user=user,
                         text="#!/bin/bash\n" + script + "\n")
         assert done.returncode == 0, done.stderr
         return int(done.stdout.split(";")[0])

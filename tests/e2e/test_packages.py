@@ -24,6 +24,7 @@ MOVED = {
     "usr/share/berth/pam.d/berth": "etc/pam.d",
     "usr/lib/systemd/system/berth-launch.service": "lib/systemd/system",
     "usr/lib/systemd/system/berthd-slurm.service": "lib/systemd/system",
+    "usr/lib/systemd/system/berth-launch-slurm.service": "lib/systemd/system",
     "usr/lib/systemd/system/berth-flowd.service": "lib/systemd/system",
 }
 

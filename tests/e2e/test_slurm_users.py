@@ -1,19 +1,47 @@
-"""Berth on Slurm as people see it: progress, output, holds of their own, and how it leaves."""
+"""Berth on Slurm for all users: what its processes may do, progress, output, holds of the owner's
+own, and how it leaves.  berthd has no rights; berth-slurm runs as SlurmUser, which is not root."""
+import glob
 import http.client
 import json
 import os
+import pwd
 import re
+import signal
 import subprocess
 import time
 import unittest
 
+from live import SERVICE
 from slurm_lab import NOBODY, Lab, missing
 from support import BUILD, ROOT
-from test_slurm import Slurmed, reason, state
+from test_slurm import TRAPS, Slurmed, reason, state
 
 BERTH = os.path.join(BUILD, "berth")
 PYTHON = os.path.join(ROOT, "python")
 SOMEBODY = 12345  # another user, who owns nothing
+GAMES = 5  # another user, who has jobs
+SLURM = "slurm"  # SlurmUser
+
+
+def status_of(pid):
+    """Fields of a process that say what it may do."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return {line.split(":")[0]: line.split()[1:] for line in file}
+
+
+def children(pid):
+    """Child processes that are alive: number by name."""
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        pids = [int(word) for word in file.read().split()]
+    found = {}
+    for child in pids:
+        try:
+            status = status_of(child)
+        except FileNotFoundError:
+            continue
+        if status["State"][0] not in "ZX":
+            found[status["Name"][0]] = child
+    return found
 
 
 @unittest.skipIf(missing(), missing())
@@ -22,7 +50,7 @@ class Users(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.lab = Lab()
+        cls.lab = Lab(env={"BERTH_LAB_SLURM_USER": SLURM})
         cls.addClassCleanup(cls.lab.down)
         cls.munge = os.path.join(cls.lab.dir, "run", "munge.socket")
 
@@ -31,8 +59,12 @@ class Users(unittest.TestCase):
         self.addCleanup(self.clear)
 
     def clear(self):
-        self.lab.run("scancel", "-u", "nobody")
+        for user in (NOBODY, GAMES):
+            self.lab.run("scancel", "-u", str(user))
         self.until(lambda: not self.lab.run("squeue", "-h", "-a").stdout.strip())
+        # Slurm may give a number out again after a crash, to a job of another user.
+        for path in glob.glob(os.path.join(self.lab.work, "*.out")):
+            os.remove(path)
         if self.daemon:
             words = self.daemon.words()
             self.daemon.wipe()
@@ -49,11 +81,32 @@ class Users(unittest.TestCase):
             time.sleep(0.05)
 
     def begin(self, *flags):
-        self.daemon = Slurmed(self.lab, *flags)
-        with open(self.daemon.config, "a", encoding="ascii") as file:
-            file.write(f"munge_socket: {self.munge}\n")
+        self.daemon = Slurmed(self.lab, "--system", *flags,
+                              more=f"slurm_user: {SLURM}\nmunge_socket: {self.munge}\n")
         self.daemon.start()
         return self.daemon
+
+    def launcher(self):
+        """The berth-launch of this berthd."""
+        return children(self.daemon.process.pid)["berth-launch"]
+
+    def bridge(self):
+        """The berth-slurm of this berthd, or None."""
+        return children(self.launcher()).get("berth-slurm")
+
+    def assert_powerless(self, pid, user):
+        """A process has the rights of this user and no others."""
+        status = status_of(pid)
+        self.assertEqual(status["Uid"], [str(pwd.getpwnam(user).pw_uid)] * 4)
+        self.assertEqual(status["Gid"], [str(pwd.getpwnam(user).pw_gid)] * 4)
+        for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+            self.assertEqual(int(status[name][0], 16), 0, name)
+        self.assertEqual(status["NoNewPrivs"], ["1"])
+
+    def assert_separated(self):
+        """berthd and what speaks with Slurm for it have no rights on this machine."""
+        self.assert_powerless(self.daemon.process.pid, SERVICE)
+        self.assert_powerless(self.until(self.bridge), SLURM)
 
     def berth(self, *words, **env):
         return subprocess.run([BERTH, *words], text=True, capture_output=True,
@@ -115,6 +168,85 @@ class Users(unittest.TestCase):
             found = daemon.job(ident).get("progress", {})
             return found if found.get("step", 0) >= step else None
         return self.until(there)
+
+    # --- processes
+
+    def test_jobs_of_two_users_without_a_right(self):
+        daemon = self.begin()
+        self.assert_separated()
+        script = "#SBATCH --signal=B:USR1@30\n" + TRAPS.format(log="/dev/null")
+        runs = [self.lab.submit("--gres=gpu:4", script=script, user=user)
+                for user in (NOBODY, GAMES, NOBODY, GAMES)]
+        for ident in runs:
+            daemon.until(ident, "RUNNING")
+        self.assert_separated()
+        # Held, since nothing is free.
+        waits = self.lab.submit("--gres=gpu:4", user=GAMES)
+        daemon.until(waits, "PENDING")
+        self.until(lambda: "JobHeld" in reason(self.lab, waits))
+        self.assert_separated()
+        # Preempted: the trial job of one user takes the GPUs of another job.
+        trial = self.lab.submit("--gres=gpu:4", "--comment=berth:class=te", script="sleep 1")
+        daemon.until(trial, "COMPLETED")
+        self.until(lambda: any(daemon.job(ident)["preemptions"] for ident in runs))
+        self.assert_separated()
+        # Released, and finished.
+        daemon.ask("DELETE", f"/v1/jobs/{runs[0]}")
+        daemon.ask("DELETE", f"/v1/jobs/{runs[1]}")
+        daemon.until(waits, "RUNNING")
+        self.assertEqual({daemon.job(ident)["user"] for ident in (*runs, waits)},
+                         {pwd.getpwuid(user).pw_name for user in (NOBODY, GAMES)})
+        short = self.lab.submit("--gres=gpu:1", script="exit 3", user=GAMES)
+        for ident in (waits, *runs[2:]):
+            self.lab.run("scancel", str(ident))
+            daemon.until(ident, "CANCELLED")
+        self.assertEqual(daemon.until(short, "FAILED")["exit_code"], 3)
+        self.assert_separated()
+        self.assertEqual(status_of(self.launcher())["Uid"], ["0"] * 4)
+
+    def test_berth_slurm_is_killed_and_another_is_started(self):
+        daemon = self.begin()
+        ident = self.lab.submit("--gres=gpu:1")
+        daemon.until(ident, "RUNNING")
+        for _ in range(3):
+            before = self.until(self.bridge)
+            os.kill(before, signal.SIGKILL)
+            self.until(lambda b=before: self.bridge() not in (None, b))
+            self.until(lambda: "trouble" not in daemon.ask("GET", "/v1/server")[1])
+        self.assertEqual(daemon.until(ident, "RUNNING")["attempt"], 0)
+        done = self.lab.submit("--gres=gpu:1", script="true", user=GAMES)
+        daemon.until(done, "COMPLETED")
+        self.assert_separated()
+
+    def test_berthd_is_started_by_a_service_manager(self):
+        listen = os.path.join(self.lab.dir, "orders")
+        with open(os.path.join(self.lab.dir, "launch.log"), "wb") as log:
+            launcher = subprocess.Popen(
+                [os.path.join(BUILD, "berth-launch"), "--listen", listen, "--user", SERVICE,
+                 "--bridge", os.path.join(BUILD, "berth-slurm"), "--bridge-user", SLURM,
+                 "--partition", "gpu"], env=self.lab.env, stdin=subprocess.DEVNULL, stderr=log)
+        self.addCleanup(launcher.wait)
+        self.addCleanup(launcher.kill)
+        self.until(lambda: os.path.exists(listen))
+        user = pwd.getpwnam(SERVICE)
+        identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+        self.daemon = Slurmed(self.lab, "--system", "--launcher", listen)
+        self.daemon.flags = [word for word in self.daemon.flags if word not in ("--user", SERVICE)]
+        os.chown(self.daemon.dir, user.pw_uid, user.pw_gid)
+        ident = self.lab.submit("--gres=gpu:1", script="echo mine; sleep 1000", user=GAMES)
+        for _ in range(2):  # the second one finds the same berth-launch
+            self.daemon.start(**identity)
+            self.daemon.until(ident, "RUNNING")
+            self.assertEqual(status_of(self.daemon.process.pid)["Uid"], [str(user.pw_uid)] * 4)
+            self.assert_powerless(self.until(lambda: children(launcher.pid).get("berth-slurm")),
+                                  SLURM)
+            self.until(lambda: self.berth("logs", str(ident)).stdout == "mine\n")
+            self.daemon.stop()
+        # Another partition than berth-launch was told of.
+        self.daemon.flags = [word.replace("partition=gpu", "partition=other")
+                             for word in self.daemon.flags]
+        with self.assertRaisesRegex(AssertionError, "other is not one that berth-launch"):
+            self.daemon.start(**identity)
 
     # --- progress
 

@@ -11,7 +11,7 @@ from support import BUILD
 EXPOSURE_MAX = 3.0 # of 10, as 'systemd-analyze security' counts
 
 # Units that start no job: what they are denied is denied to nobody else.
-SEALED = ["berth-flowd.service"]
+SEALED = ["berth-flowd.service", "system-berthd-slurm.service", "system-berth-launch-slurm.service"]
 # Jobs are children of these, and inherit what is set.
 PARENTS = ["user-berthd.service"]
 

@@ -3,10 +3,13 @@
 berthd runs as root starts it, with --system; users are those that every Debian has.  What they do
 is done in a process of their own that has become the user, so that the kernel judges it.
 """
+import fcntl
 import os
 import pickle
 import pwd
 import signal
+import socket
+import subprocess
 import sys
 import time
 import traceback
@@ -15,7 +18,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
                                 "e2e"))
 import encodings.idna  # noqa: E402,F401  needed by http.client after the user is changed
-from live import Daemon, ENDED, PATIENCE, SERVICE, Wire, until  # noqa: E402,F401
+from live import BUILD, Daemon, ENDED, PATIENCE, SERVICE, Wire, until  # noqa: E402,F401
 
 import json  # noqa: E402
 
@@ -81,6 +84,29 @@ class User:
 
 
 ADA, BOB = User("nobody"), User("games")
+
+
+def start_launcher(*flags, env=None):
+    """A berth-launch, and what berthd has of it: sockets for orders and for openings."""
+    kind = socket.SOCK_SEQPACKET
+    orders, theirs = socket.socketpair(socket.AF_UNIX, kind)
+    openings, files = socket.socketpair(socket.AF_UNIX, kind)
+    for one in (orders, openings):
+        one.settimeout(BOUND)
+
+    def place():
+        a, b = fcntl.fcntl(theirs, fcntl.F_DUPFD, 20), fcntl.fcntl(files, fcntl.F_DUPFD, 20)
+        os.dup2(a, 3)
+        os.dup2(b, 4)
+        os.closerange(5, 100)
+    service = User(SERVICE)
+    process = subprocess.Popen(
+        [os.path.join(BUILD, "berth-launch"), "--uid", str(service.uid), "--gid",
+         str(service.gid), *flags], env=env or {}, preexec_fn=place, close_fds=False,
+        stdin=subprocess.DEVNULL)
+    theirs.close()
+    files.close()
+    return process, orders, openings
 
 
 def end(pid):

@@ -5,15 +5,14 @@ import os
 import shutil
 import socket
 import struct
-import subprocess
 import tempfile
 import unittest
 
 from hostile import (ADA, BOB, BOUND, Case, PATH, SERVICE, User, end, listing, marked, many,
-                     processes, read, until, write)
+                     processes, read, start_launcher, until, write)
 from live import BUILD
 
-HELLO, START, KILL, KILL_JOB, REMOVE = range(1, 6)
+HELLO, START, KILL, KILL_JOB, REMOVE, BRIDGE = range(1, 7)
 REQUEST, REPLY = struct.Struct("=IIQ"), struct.Struct("=iIIi320s")
 OPENING, OPENED = struct.Struct("=QI4096s4x"), struct.Struct("=Qi4x")
 SEALS = 1 | 2 | 4 | 8  # seal, shrink, grow, write
@@ -55,24 +54,9 @@ class Protocol(unittest.TestCase):
         self.start_launcher()
 
     def start_launcher(self):
-        kind = socket.SOCK_SEQPACKET
-        self.orders, theirs = socket.socketpair(socket.AF_UNIX, kind)
-        self.openings, files = socket.socketpair(socket.AF_UNIX, kind)
-        for one in (self.orders, self.openings):
-            one.settimeout(BOUND)
-
-        def place():
-            a, b = fcntl.fcntl(theirs, fcntl.F_DUPFD, 20), fcntl.fcntl(files, fcntl.F_DUPFD, 20)
-            os.dup2(a, 3)
-            os.dup2(b, 4)
-            os.closerange(5, 100)
-        self.process = subprocess.Popen(
-            [os.path.join(BUILD, "berth-launch"), "--run", self.run, "--state", self.state,
-             "--supervisor", os.path.join(BUILD, "berth-run"), "--uid", str(self.service.uid),
-             "--gid", str(self.service.gid)], env={}, preexec_fn=place, close_fds=False,
-            stdin=subprocess.DEVNULL)
-        theirs.close()
-        files.close()
+        self.process, self.orders, self.openings = start_launcher(
+            "--run", self.run, "--state", self.state, "--supervisor",
+            os.path.join(BUILD, "berth-run"))
         self.addCleanup(self.stop_launcher)
 
     def stop_launcher(self):
@@ -219,7 +203,7 @@ class Protocol(unittest.TestCase):
 
     def test_garbage_is_answered_or_passed_over(self):
         for data in (b"x", b"\0" * 15, b"\0" * 17, b"\xff" * 16, b"\xff" * 5000,
-                     REQUEST.pack(0, 0, 0), REQUEST.pack(99, 1, 1)):
+                     REQUEST.pack(0, 0, 0), REQUEST.pack(99, 1, 1), REQUEST.pack(BRIDGE, 0, 0)):
             self.orders.send(data)
             error = REPLY.unpack(self.orders.recv(4096))[0]
             self.assertIn(error, (EPROTO, ENOSYS))

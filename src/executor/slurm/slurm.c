@@ -857,8 +857,7 @@ int slurm_open(struct slurm **ret_slurm, const struct slurm_setup *setup,
     slurm->host_count = setup->view->cluster->node_count;
     slurm_index_nodes(slurm);
     struct slurm_link_setup link = { .loop = setup->loop,
-                                     .program = setup->program.path,
-                                     .words = setup->program.words,
+                                     .program = setup->program,
                                      .line = slurm_hear,
                                      .broken = slurm_deaf,
                                      .context = slurm };

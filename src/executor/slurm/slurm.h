@@ -18,14 +18,18 @@ struct cluster;
 struct error;
 struct json;
 struct launch;
+struct launcher_client;
 struct outbox;
 struct slurm;
 struct uv_loop_s;
 
-/* berth-slurm, and what it is told when it starts. */
+/* berth-slurm, and what it is told when it starts.  All texts stay where they are. */
 struct slurm_program {
     const char *path;
-    const char *const *words; /* up to a NULL; stays there */
+    struct launcher_client *launcher; /* what starts it; NULL: we do                 */
+    const char *driver;               /* NULL: the default                           */
+    const char *const *partitions;    /* up to a NULL; NULL: all                     */
+    const char *bell;                 /* path of a named pipe to make                */
 };
 
 /* What is seen of a job that is new to us. */

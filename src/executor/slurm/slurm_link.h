@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "executor/slurm/slurm.h"
+
 struct buf;
 struct error;
 struct json;
@@ -16,8 +18,7 @@ struct uv_loop_s;
 
 struct slurm_link_setup {
     struct uv_loop_s *loop;
-    const char *program;
-    const char *const *words; /* its arguments, up to a NULL; borrowed for good */
+    struct slurm_program program;
 
     /* It said something. */
     void (*line)(void *context, const struct json *word);

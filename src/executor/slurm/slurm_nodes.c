@@ -163,8 +163,7 @@ int slurm_nodes_find(struct cluster *cluster, struct arena *arena,
     struct slurm_search search = { .stop = stop };
     struct slurm_link *link;
     struct slurm_link_setup setup = { .loop = loop,
-                                      .program = program->path,
-                                      .words = program->words,
+                                      .program = *program,
                                       .line = handle_message,
                                       .broken = ignore_break,
                                       .context = &search };
