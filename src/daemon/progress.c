@@ -349,7 +349,6 @@ static void read_file(struct progress_file *file)
 {
     char text[TAIL_BYTES];
     struct stat info;
-    file->found = file->gone = false;
     if (fstat(file->fd, &info) < 0 || info.st_uid != file->uid || info.st_nlink == 0) {
         file->gone = true;
         return;
@@ -376,6 +375,7 @@ static void read_files(uv_work_t *work)
     struct progress *progress = work->data;
     for (uint32_t i = 0; i < progress->file_count; i++) {
         struct progress_file *file = progress->files[i];
+        file->found = file->gone = false;
         if (!progress->launcher)
             file->fd = plain_file_open(file->path, NULL);
         if (file->fd >= 0)
@@ -415,8 +415,7 @@ static void take_file(struct progress_file *file, bool crowded)
     }
     if (file->gone)
         delay_opening(file, now_ns);
-    if (file->gone || crowded || now_ns - file->active_ns > SILENT_NS ||
-        !is_running(progress, file->id))
+    if (file->gone || crowded || now_ns - file->active_ns > SILENT_NS)
         close_file(file);
 }
 
@@ -435,8 +434,13 @@ static void start_reading(struct progress *progress)
 {
     for (uint32_t i = 0; i < progress->count; i++) {
         struct progress_file *file = progress->entries[i].file;
-        if (!file || (progress->launcher && file->fd < 0) ||
-            !is_running(progress, file->id))
+        if (!file)
+            continue;
+        if (!is_running(progress, file->id)) {
+            close_file(file);
+            continue;
+        }
+        if (progress->launcher && file->fd < 0)
             continue;
         progress->files = grow_array(progress->files, &progress->file_room,
                                      progress->file_count + 1, sizeof *progress->files);
