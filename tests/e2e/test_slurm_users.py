@@ -1,5 +1,6 @@
 """Berth on Slurm for all users: what its processes may do, progress, output, holds of the owner's
 own, and how it leaves.  berthd has no rights; berth-slurm runs as SlurmUser, which is not root."""
+import fcntl
 import glob
 import http.client
 import json
@@ -7,7 +8,10 @@ import os
 import pwd
 import re
 import signal
+import stat
+import struct
 import subprocess
+import termios
 import time
 import unittest
 
@@ -217,6 +221,24 @@ class Users(unittest.TestCase):
         done = self.lab.submit("--gres=gpu:1", script="true", user=GAMES)
         daemon.until(done, "COMPLETED")
         self.assert_separated()
+
+    def test_the_bell_is_berthds_and_berth_slurm_hears_it(self):
+        self.begin()
+        self.until(self.bridge)
+        found = os.stat(self.lab.bell)
+        self.assertEqual((found.st_uid, stat.S_IMODE(found.st_mode)),
+                         (pwd.getpwnam(SERVICE).pw_uid, 0o622))
+        bell = os.open(self.lab.bell, os.O_RDWR | os.O_NONBLOCK)
+        self.addCleanup(os.close, bell)
+
+        def left():
+            return struct.unpack("i", fcntl.ioctl(bell, termios.FIONREAD, bytes(4)))[0]
+        self.until(lambda: left() == 0)
+        ring = self.lab.run("sh", "-c", f"echo . > {self.lab.bell}", user=NOBODY)
+        self.assertEqual(ring.returncode, 0, ring.stderr)
+        self.until(lambda: left() == 0)
+        self.daemon.stop()
+        self.assertFalse(os.path.exists(self.lab.bell))
 
     def test_berthd_is_started_by_a_service_manager(self):
         listen = os.path.join(self.lab.dir, "orders")

@@ -20,6 +20,20 @@ def unit(name):
     return os.path.join(BUILD, name)
 
 
+class Commands(unittest.TestCase):
+    def test_programs_have_the_flags_that_units_use(self):
+        used = 0
+        for path in glob.glob(unit("*.service")):
+            with open(path, encoding="utf-8") as file:
+                line = re.search(r"(?m)^ExecStart=(\S+)(.*)$", file.read())
+            program = unit(os.path.basename(line.group(1)))
+            done = subprocess.run([program, "--help"], capture_output=True, text=True, check=True)
+            for flag in re.findall(r"--[a-z-]+", line.group(2)):
+                self.assertIn(flag + " ", done.stdout, path)
+                used += 1
+        self.assertGreater(used, 10)
+
+
 class Units(unittest.TestCase):
     def setUp(self):
         if not shutil.which("systemd-analyze"):
