@@ -313,6 +313,17 @@ class Cases:
         self.started(fixed, "n3")
         self.assertFalse(self.refused("evict", fixed)["transient"])
 
+    def test_jobs_of_other_partitions_are_refused(self):
+        other = self.submit("--partition=other", "-H", "-J", "x Partition=gpu")
+        tasks = self.submit("--partition=other", "-H", "--array=1-2")
+        for job in (other, tasks, f"{tasks}_1"):
+            for verb in ("hold", "release", "script", "cancel"):
+                done = self.refused(verb, job)
+                self.assertFalse(done["transient"])
+                self.assertIn("Berth manages", done["error"])
+        shown = lab.run("squeue", "-h", "-r", "-o", "%r", "-j", f"{other},{tasks}").stdout.split()
+        self.assertEqual(shown, ["JobHeldUser"] * 3)
+
     def test_rubbish_is_answered_and_survived(self):
         before = len(self.driver.said)
         for line in (b"x\n", b"[]\n", b"{}\n", b"\n", b"\xff\xfe\x00{\n", b"{" * 5000 + b"\n",
@@ -459,6 +470,17 @@ class ThroughTheCommands(Cases, unittest.TestCase):
         self.assertIn(f"job {liar}:", wrong)
         self.assertIn(f"job {forger}:", wrong)
         self.ok("cancel", victim)
+
+    def test_a_name_that_cannot_be_read_keeps_no_job_out_of_reach(self):
+        job = self.submit("--gres=gpu:1")
+        self.started(job, "n1")
+        before = len(self.driver.said)
+        done = lab.run("scontrol", "update", f"JobId={job}", "JobName=x JobState=RUNNING",
+                       user=NOBODY)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.driver.until(lambda: f"job {job}:" in " ".join(self.driver.heard("wrong", before)))
+        self.ok("evict", job)
+        self.ok("cancel", job)
 
 
 class Program(unittest.TestCase):
