@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -83,12 +82,8 @@ static void set_deadline(struct local_run *run, int64_t at_ns)
 
 static void reap_later(struct local *local, pid_t pid)
 {
-    if (pid <= 0 || waitpid(pid, NULL, WNOHANG) != 0)
-        return;
-    local->zombies = grow_array(local->zombies, &local->zombie_room,
-                                local->zombie_count + 1, sizeof *local->zombies);
-    local->zombies[local->zombie_count++] = pid;
-    set_timer(local, local_now(local) + REAP_NS);
+    if (local_add_child(pid))
+        set_timer(local, local_now(local) + REAP_NS);
 }
 
 /* --- attempts ---------------------------------------------------------------------- */
@@ -546,6 +541,7 @@ static void find_supervisor(struct local_run *run)
 {
     bool alive;
     if (local_link_connect(run)) {
+        local_take_child(run);
         local_set_due(run, INT64_MAX);
         repeat_order(run);
         return;
@@ -775,15 +771,6 @@ static void handle_due_run(struct local_run *run)
     }
 }
 
-static void reap_zombies(struct local *local)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < local->zombie_count; i++)
-        if (waitpid(local->zombies[i], NULL, WNOHANG) == 0)
-            local->zombies[kept++] = local->zombies[i];
-    local->zombie_count = kept;
-}
-
 static void handle_timer(uv_timer_t *timer)
 {
     struct local *local = timer->data;
@@ -797,8 +784,7 @@ static void handle_timer(uv_timer_t *timer)
     }
     for (struct local_run *run = local->runs; run; run = run->next)
         next_ns = run->due_ns < next_ns ? run->due_ns : next_ns;
-    reap_zombies(local);
-    if (local->zombie_count > 0 && next_ns > at_ns + REAP_NS)
+    if (local_reap_children() > 0 && next_ns > at_ns + REAP_NS)
         next_ns = at_ns + REAP_NS;
     if (next_ns < INT64_MAX)
         set_timer(local, next_ns);
@@ -904,6 +890,7 @@ int local_open(struct local **ret, const struct local_setup *setup, struct error
     local->timer_ns = INT64_MAX;
     uv_timer_init(setup->loop, &local->timer);
     local->timer.data = local;
+    set_timer(local, local_now(local) + REAP_NS); /* children of an earlier one */
     *ret = local;
     return 0;
 }
@@ -912,7 +899,6 @@ static void timer_closed(uv_handle_t *handle)
 {
     struct local *local = handle->data;
     free(local->slots);
-    free(local->zombies);
     free(local);
 }
 

@@ -78,8 +78,6 @@ struct local {
     uint32_t recorded_count; /* ends recorded since the last commit */
     uv_timer_t timer;
     int64_t timer_ns;
-    pid_t *zombies; /* supervisors still to be reaped */
-    uint32_t zombie_count, zombie_room;
     uint32_t open_handles;
     bool closing;
 };
@@ -100,6 +98,15 @@ void local_remove_attempt(struct local_run *run);
 bool local_kill_attempt(const struct local_run *run);
 /* To the job's processes alone: the supervisor reports the end. */
 void local_kill_job(const struct local_run *run);
+
+/*
+ * Children that no attempt knows any more, to be reaped when they end.  They are the
+ * process's own and outlive an executor, which is closed and opened again whenever the
+ * store could not be written.
+ */
+bool local_add_child(pid_t pid);              /* false: it has ended already */
+uint32_t local_reap_children(void);           /* returns how many are left */
+void local_take_child(struct local_run *run); /* its supervisor, if it is one of them */
 
 /* and the connection to it */
 bool local_link_connect(struct local_run *run);

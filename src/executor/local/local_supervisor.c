@@ -20,9 +20,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "executor/local/local_internal.h"
 #include "host/launch_order.h"
 #include "host/launcher_client.h"
@@ -335,6 +337,49 @@ void local_kill_job(const struct local_run *run)
         launcher_client_kill_job(launcher_of(run), run->id, run->attempt);
     else
         attempt_kill_job(&run->local->attempts, name);
+}
+
+/* --- children that belong to no attempt --------------------------------------------------- */
+
+static struct {
+    pid_t *pids;
+    uint32_t count, room;
+} children;
+
+bool local_add_child(pid_t pid)
+{
+    if (pid <= 0 || waitpid(pid, NULL, WNOHANG) != 0)
+        return false;
+    children.pids = grow_array(children.pids, &children.room, children.count + 1,
+                               sizeof *children.pids);
+    children.pids[children.count++] = pid;
+    return true;
+}
+
+uint32_t local_reap_children(void)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < children.count; i++)
+        if (waitpid(children.pids[i], NULL, WNOHANG) == 0)
+            children.pids[kept++] = children.pids[i];
+    children.count = kept;
+    return kept;
+}
+
+void local_take_child(struct local_run *run)
+{
+    struct attempt_claim claim;
+    char name[ATTEMPT_NAME_MAX];
+    if (children.count == 0)
+        return;
+    name_of(run, name);
+    attempt_read_claim(&run->local->attempts, name, &claim);
+    for (uint32_t i = 0; i < children.count; i++)
+        if (children.pids[i] == claim.pid) {
+            run->supervisor = claim.pid;
+            children.pids[i] = children.pids[--children.count];
+            return;
+        }
 }
 
 /* --- attempts that belong to no job ------------------------------------------------------ */
