@@ -212,9 +212,18 @@ static int check_setup(struct daemon_setup *setup, struct error *err)
     return 0;
 }
 
+/* A process that a killed berthd was about to start holds its lock until it executes. */
+static bool is_holder_gone(int lock)
+{
+    char text[32] = "";
+    ssize_t count = pread(lock, text, sizeof text - 1, 0);
+    int pid = count > 0 ? atoi(text) : 0;
+    return pid > 0 && kill(pid, 0) < 0 && errno == ESRCH;
+}
+
 /*
  * One berthd per state folder.  A holder of the lock that has no socket is starting or
- * stopping: wait until it has done so.
+ * stopping, and one that is gone leaves its socket: wait until the lock is free.
  */
 static int take_lock(const char *state_dir, const char *socket, struct error *err)
 {
@@ -227,7 +236,9 @@ static int take_lock(const char *state_dir, const char *socket, struct error *er
     if (fstat(fd, &file) < 0 || !S_ISREG(file.st_mode) || file.st_nlink != 1)
         return error_set(err, -EPERM, "%s is not a plain file of its own", path);
     int r = flock(fd, LOCK_EX | LOCK_NB);
-    for (int i = 0; r < 0 && i < LOCK_TRIES && access(socket, F_OK) < 0; i++) {
+    for (int i = 0;
+         r < 0 && i < LOCK_TRIES && (access(socket, F_OK) < 0 || is_holder_gone(fd));
+         i++) {
         nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
         r = flock(fd, LOCK_EX | LOCK_NB);
     }
