@@ -276,8 +276,10 @@ static void observe_event(void *self, const struct view *view,
         return;
     }
     count_job(scheduler, event->job, job->state);
-    if (event->kind == EVENT_STARTED)
+    if (event->kind == EVENT_STARTED) {
+        scheduler->jobs[event->job].refused = false;
         follow_progress(scheduler, job->id);
+    }
     if (event->kind != EVENT_STARTED && job->state != JOB_FREE)
         return;
     if (job->state == JOB_FREE) {
@@ -492,6 +494,19 @@ static void clean_reason(struct scheduler *scheduler, struct event *event)
 }
 
 /*
+ * Its attempt was not begun, which is no fault of the job: it is tried again however long it
+ * takes.  Say so once for all attempts in a row, since there is one every second.
+ */
+static void report_refusal(uint64_t id, struct scheduler_job *known, const char *why)
+{
+    if (!known->refused)
+        fprintf(stderr,
+                "berthd: job %" PRIu64 " was not started and is tried again: %s\n", id,
+                why ? why : "");
+    known->refused = true;
+}
+
+/*
  * Add what an executor does not know.  A failed job is started again if its request allows
  * retries, a lost one fails if it must not be requeued, or if it is lost again and again.
  */
@@ -520,6 +535,8 @@ static void complete_event(struct scheduler *scheduler, struct event *event)
             return;
         event->kind = EVENT_FAILED;
         event->exit_code = -1;
+    } else if (event->kind == EVENT_LOST && !job->leaving) {
+        report_refusal(job->id, known, event->why);
     }
 }
 

@@ -37,6 +37,7 @@ struct scheduler_job {
     bool limited;            /* its array has a limit of jobs at once */
     double total;            /* steps it says it will make; 0: it has not said */
     uint32_t losses;         /* in a row, each soon after its start */
+    bool refused;            /* its last attempt was not begun */
     struct limits_mark mark; /* what it counts for its user   */
 };
 

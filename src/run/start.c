@@ -117,6 +117,12 @@ static int claim_attempt(struct start_context *context, struct error *err)
     return r;
 }
 
+/* The error of a write that was not whole: a disk that is nearly full takes a part. */
+static int short_write_error(ssize_t written)
+{
+    return written < 0 ? errno : ENOSPC;
+}
+
 /* The end of the job must have a place, whatever happens to the disk meanwhile. */
 static int reserve_status(const struct start_context *context, struct error *err)
 {
@@ -124,13 +130,15 @@ static int reserve_status(const struct start_context *context, struct error *err
     memset(blank, ' ', sizeof blank);
     int fd = openat(context->folder, "status",
                     O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd >= 0 && share_with_service(context, fd) &&
-        pwrite(fd, blank, sizeof blank, 0) == (ssize_t)sizeof blank)
+    ssize_t written = -1;
+    if (fd >= 0 && share_with_service(context, fd))
+        written = pwrite(fd, blank, sizeof blank, 0);
+    if (written == (ssize_t)sizeof blank)
         return fd;
-    int code = errno;
+    int code = short_write_error(written);
     if (fd >= 0)
         close(fd);
-    return error_set(err, code ? -code : -EIO, "status: %s", strerror(code));
+    return error_set(err, -code, "status: %s", strerror(code));
 }
 
 static int open_folders(struct start_context *context, struct error *err)
@@ -263,9 +271,9 @@ static int open_output(const struct start_context *context, const char *path,
     flags |= context->order->attempt == 0 ? O_TRUNC : 0;
     int fd =
         path ? open_user_output(context, path, flags) : open_own_output(context, flags);
-    if (fd < 0)
-        return error_set(err, -errno, "cannot write %s: %s", path ? path : "the output",
-                         strerror(errno));
+    if (fd < 0) /* a file that the job names is its own affair, also on a full disk */
+        return error_set(err, path ? -EIO : -errno, "cannot write %s: %s",
+                         path ? path : "the output", strerror(errno));
     return fd;
 }
 
@@ -338,15 +346,14 @@ static int write_script(const struct start_context *context, const char *text,
     act_as_user(context);
     int fd = open("script", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0700);
     size_t length = strlen(text);
-    bool whole = fd >= 0 && write(fd, text, length) == (ssize_t)length;
-    int code = errno;
+    ssize_t written = fd >= 0 ? write(fd, text, length) : -1;
+    int code = short_write_error(written);
     back_to_root(context);
     if (fd >= 0)
         close(fd);
-    if (whole)
+    if (written == (ssize_t)length)
         return 0;
-    return error_set(err, code ? -code : -EIO, "cannot write the script: %s",
-                     strerror(code ? code : EIO));
+    return error_set(err, -code, "cannot write the script: %s", strerror(code));
 }
 
 /*
@@ -800,7 +807,7 @@ static void tell_owner(int out, const char *text)
     dprintf(out, "berth-run: %s\n", text);
 }
 
-/* What only the job is told when it fails. */
+/* What only the job is told when it fails; -ENOSPC: there is no room for its files. */
 static int start_job(struct start_context *context, struct started *started,
                      struct error *err)
 {
@@ -813,7 +820,7 @@ static int start_job(struct start_context *context, struct started *started,
         r = make_argv(context, err);
     if (r == 0)
         r = start_all_ranks(context, started, err);
-    if (r < 0 && context->err >= 0)
+    if (r < 0 && r != -ENOSPC && context->err >= 0)
         tell_owner(context->err, err->text);
     return r;
 }
@@ -858,7 +865,10 @@ int start_attempt(struct attempts *attempts, const struct launch_order *order,
     if (r == 0)
         make_cgroup(&context);
     struct error why = { "" };
-    if (r == 0 && start_job(&context, started, &why) < 0)
+    int failed = r == 0 ? start_job(&context, started, &why) : 0;
+    if (failed == -ENOSPC) /* no fault of the job: another attempt begins later */
+        r = error_set(err, failed, "%s", why.text);
+    else if (failed < 0)
         snprintf(started->why, sizeof started->why, "%.*s", START_WHY_MAX - 1,
                  why.text);
     if (r == 0)

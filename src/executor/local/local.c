@@ -455,8 +455,8 @@ bool local_handle_message(void *context, char *line)
 void local_handle_lost_link(struct local_run *run)
 {
     local_link_close(run);
-    if (run->phase < LOCAL_CLEARING)
-        local_set_due(run, local_now(run->local));
+    if (run->phase == LOCAL_STARTING || run->phase == LOCAL_RUNNING)
+        local_set_due(run, local_now(run->local)); /* not one that was refused */
 }
 
 /* --- finding a supervisor --------------------------------------------------------- */
@@ -575,8 +575,8 @@ static void start_attempt(struct local_run *run)
         find_supervisor(run);
         return;
     }
-    if (r == -EAGAIN || r == -ENOMEM || r == -EMFILE || r == -ENFILE) {
-        run->phase = LOCAL_WAITING; /* no room for a process just now */
+    if (r == -EAGAIN || r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -ENOSPC) {
+        run->phase = LOCAL_WAITING; /* no room for a process or its files just now */
         local_set_due(run, local_now(run->local) + START_AGAIN_NS);
         return;
     }
