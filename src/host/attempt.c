@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <inttypes.h>
+#include <linux/openat2.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -276,33 +277,58 @@ bool attempt_kill(const struct attempts *attempts, const char *name)
 struct removal {
     int top;              /* the folder                     */
     uint64_t moved, done; /* entries moved up; all handled */
+    bool mounted;         /* something is mounted in it     */
 };
+
+#define EXIT_MOUNTED 2
 
 static bool is_dots(const char *name)
 {
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* Open a folder for reading, also one whose owner took the right to. */
-static DIR *open_to_empty(int at, const char *name)
+/* Open a folder unless something is mounted there, also of the same file system: EXDEV. */
+static int open_unmounted(int at, const char *name, int flags)
 {
-    int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
-    (void)!fchmodat(at, name, 0700, AT_SYMLINK_NOFOLLOW);
-    int fd = openat(at, name, flags);
+    struct open_how how = { .flags = (uint64_t)(flags | O_DIRECTORY | O_CLOEXEC |
+                                                O_NOFOLLOW),
+                            .resolve = RESOLVE_NO_XDEV };
+    return (int)syscall(SYS_openat2, at, name, &how, sizeof how);
+}
+
+/* Open a folder for reading, also one whose owner took the right to. */
+static DIR *open_to_empty(struct removal *removal, const char *name)
+{
+    int fd = open_unmounted(removal->top, name, O_PATH);
+    if (fd < 0) {
+        removal->mounted |= errno == EXDEV;
+        return NULL;
+    }
+    close(fd);
+    (void)!fchmodat(removal->top, name, 0700, AT_SYMLINK_NOFOLLOW);
+    fd = open_unmounted(removal->top, name, O_RDONLY);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (fd >= 0 && !dir)
         close(fd);
     return dir;
 }
 
+/* True: it is gone.  What is mounted there stays, and is not touched. */
+static bool remove_entry(struct removal *removal, int from, const char *name)
+{
+    bool gone = unlinkat(from, name, 0) == 0 ||
+                (errno != EBUSY && unlinkat(from, name, AT_REMOVEDIR) == 0);
+    removal->mounted |= !gone && errno == EBUSY;
+    removal->done += gone;
+    return gone;
+}
+
 /* Remove an entry of a folder below the top, or move it up. */
 static void remove_or_move(struct removal *removal, int from, const char *name)
 {
     char moved[ATTEMPT_NAME_MAX];
-    if (unlinkat(from, name, 0) == 0 || unlinkat(from, name, AT_REMOVEDIR) == 0) {
-        removal->done++;
+    if (remove_entry(removal, from, name) || errno == EBUSY)
         return;
-    }
     snprintf(moved, sizeof moved, ".berth-%" PRIu64, removal->moved++);
     (void)!fchmodat(from, name, 0700,
                     AT_SYMLINK_NOFOLLOW); /* to move a folder writes to it */
@@ -311,7 +337,7 @@ static void remove_or_move(struct removal *removal, int from, const char *name)
 
 static void empty_folder(struct removal *removal, const char *name)
 {
-    DIR *dir = open_to_empty(removal->top, name);
+    DIR *dir = open_to_empty(removal, name);
     if (!dir)
         return;
     for (struct dirent *entry; (entry = readdir(dir));)
@@ -323,27 +349,25 @@ static void empty_folder(struct removal *removal, const char *name)
 
 /*
  * Remove all that is in a folder.  What is deep is moved up first, so that there is no
- * depth and no length of a path at which this ends.  Links are not followed.
+ * depth and no length of a path at which this ends.  Links are not followed, and mount
+ * points are not crossed.  False: something is mounted in it.
  */
-static void remove_below(int folder)
+static bool remove_below(int folder)
 {
     struct removal removal = { .top = folder };
     (void)!fchmod(folder, 0700);
     for (uint64_t before = UINT64_MAX; before != removal.done;) {
         before = removal.done;
-        DIR *dir = open_to_empty(folder, ".");
+        DIR *dir = open_to_empty(&removal, ".");
         if (!dir)
-            return;
-        for (struct dirent *entry; (entry = readdir(dir));) {
-            if (is_dots(entry->d_name))
-                continue;
-            if (unlinkat(folder, entry->d_name, 0) == 0)
-                removal.done++;
-            else
+            break;
+        for (struct dirent *entry; (entry = readdir(dir));)
+            if (!is_dots(entry->d_name) &&
+                !remove_entry(&removal, folder, entry->d_name) && errno != EBUSY)
                 empty_folder(&removal, entry->d_name);
-        }
         closedir(dir);
     }
+    return !removal.mounted;
 }
 
 /* The rights of a folder's owner, who must not be able to halt this process. */
@@ -357,51 +381,60 @@ static bool act_as_owner(const struct attempts *attempts, const struct stat *own
                 0);
 }
 
-/* In a child, with the owner's rights: what the user put there is the user's. */
-static void remove_as_owner(const struct attempts *attempts, int folder,
+/*
+ * In a child, with the owner's rights: what the user put there is the user's.  False:
+ * something is mounted in it.
+ */
+static bool remove_as_owner(const struct attempts *attempts, int folder,
                             const struct stat *owner)
 {
+    int status = 0;
     pid_t pid = fork();
     if (pid == 0) {
         if (!act_as_owner(attempts, owner))
             _exit(1);
         alarm(REMOVE_S);
-        remove_below(folder);
-        _exit(0);
+        _exit(remove_below(folder) ? 0 : EXIT_MOUNTED);
     }
-    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
+    return !WIFEXITED(status) || WEXITSTATUS(status) != EXIT_MOUNTED;
 }
 
-static void remove_job_folder(const struct attempts *attempts, int dir)
+/* False: something is mounted there, or in it. */
+static bool remove_job_folder(const struct attempts *attempts, int dir)
 {
     struct stat owner;
+    bool free_of_mounts = true;
     if (unlinkat(dir, "job", AT_REMOVEDIR) == 0 || errno == ENOENT)
-        return;
-    int folder = openat(dir, "job", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        return true;
+    int folder = open_unmounted(dir, "job", O_RDONLY);
     if (folder < 0)
-        return;
+        return errno != EXDEV;
     static const char *const usual[] = { "sock", "preempt", "preempt.new", "script" };
     for (size_t i = 0; !attempts->system && i < sizeof usual / sizeof usual[0]; i++)
         unlinkat(folder, usual[i], 0); /* all that there is, mostly */
     if (unlinkat(dir, "job", AT_REMOVEDIR) < 0 && fstat(folder, &owner) == 0)
-        remove_as_owner(attempts, folder, &owner);
+        free_of_mounts = remove_as_owner(attempts, folder, &owner);
     close(folder);
     unlinkat(dir, "job", AT_REMOVEDIR);
+    return free_of_mounts;
 }
 
-static void remove_folder(const struct attempts *attempts, const char *name)
+/* False: something is mounted there, or in it. */
+static bool remove_folder(const struct attempts *attempts, const char *name)
 {
     static const char *const files[] = { "claim", "status", "run.sock", "launch",
                                          "launch.new" };
-    int dir = open_attempt(attempts, name);
+    int dir = open_unmounted(attempts->jobs, name, O_PATH);
     if (dir < 0)
-        return;
-    remove_job_folder(attempts, dir);
+        return errno != EXDEV;
+    bool free_of_mounts = remove_job_folder(attempts, dir);
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         unlinkat(dir, files[i], 0);
     close(dir);
     unlinkat(attempts->jobs, name, AT_REMOVEDIR);
+    return free_of_mounts;
 }
 
 /* With several users this is done in a child, which may wait for the last process. */
@@ -416,18 +449,25 @@ static void remove_cgroup(const struct attempts *attempts, const char *group)
     }
 }
 
-void attempt_remove(struct attempts *attempts, const char *name)
+bool attempt_remove(struct attempts *attempts, const char *name)
 {
     char supervisor[ATTEMPT_NAME_MAX + sizeof SUPERVISOR_SUFFIX];
+    bool free_of_mounts;
     snprintf(supervisor, sizeof supervisor, "%s" SUPERVISOR_SUFFIX, name);
     if (attempts->system) { /* while the folder is there, it is not begun again */
         remove_cgroup(attempts, supervisor);
         remove_cgroup(attempts, name);
-        remove_folder(attempts, name);
+        free_of_mounts = remove_folder(attempts, name);
     } else {
-        remove_folder(attempts, name);
+        free_of_mounts = remove_folder(attempts, name);
         cgroup_remove(&attempts->cgroups, name);
     }
+    if (!free_of_mounts)
+        fprintf(stderr,
+                "%s: %s/%s is not removed, because something is mounted there: unmount "
+                "it, and the next start removes the folder\n",
+                program_invocation_short_name, attempts->jobs_path, name);
+    return free_of_mounts;
 }
 
 /* A sweep asks about cgroups of supervisors by the name of their attempt. */

@@ -81,8 +81,11 @@ bool attempt_kill(const struct attempts *attempts, const char *name);
 /* To the job's processes alone: the supervisor reports the end. */
 void attempt_kill_job(const struct attempts *attempts, const char *name);
 
-/* Remove its folder and cgroups. */
-void attempt_remove(struct attempts *attempts, const char *name);
+/*
+ * Remove its folder and cgroups.  False: something is mounted in the folder, which stays and
+ * is not touched beyond the mount point; stderr is told.
+ */
+bool attempt_remove(struct attempts *attempts, const char *name);
 
 /* Remove its job's checkpoint folder if that is empty.  The next attempt may need it. */
 void attempt_release_ckpt(struct attempts *attempts, const char *name);

@@ -227,11 +227,9 @@ static void remove_attempt(struct launcher *launcher, const char *name)
     reset_child();
     alarm(REMOVE_S);
     attempt_kill(&launcher->attempts, name);
-    attempt_remove(&launcher->attempts, name);
-    while (has_folder(&launcher->attempts, name)) { /* until the alarm */
+    while (attempt_remove(&launcher->attempts, name) &&
+           has_folder(&launcher->attempts, name)) /* until the alarm */
         nanosleep(&pause, NULL);
-        attempt_remove(&launcher->attempts, name);
-    }
     _exit(0);
 }
 

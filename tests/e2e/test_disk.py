@@ -109,6 +109,35 @@ class Full(Disk):
                  "on, and with room again all of it is recorded", jobs=jobs)
 
 
+@unittest.skipUnless(os.geteuid() == 0, "needs root, to mount something")
+class Mounted(unittest.TestCase):
+    """Something was mounted by accident where a job's folder is."""
+
+    def test_a_removal_does_not_cross_a_mount_point(self):
+        daemon = Daemon(gpus="v100:1")
+        self.addCleanup(daemon.wipe)
+        daemon.start()
+        kept, ident = os.path.join(daemon.dir, "kept"), daemon.sh("sleep 900", grace_s=0.1)
+        daemon.wait(ident, {"RUNNING"})
+        os.mkdir(kept, 0o750)
+        with open(os.path.join(kept, "file"), "w", encoding="utf-8"):
+            pass
+        folder = os.path.join(daemon.state, "run", "jobs", f"{ident}.0")
+        if not mount(os.path.join(folder, "job"), "--bind", kept):
+            self.skipTest("cannot mount here")
+        self.addCleanup(subprocess.run, ["umount", "-l", os.path.join(folder, "job")],
+                        check=False, stderr=subprocess.DEVNULL)
+        daemon.ask("DELETE", f"/v1/jobs/{ident}")
+        daemon.wait(ident)
+        until(lambda: f"berthd: {folder} is not removed, because something is mounted there"
+              in daemon.words())
+        self.assertEqual((os.listdir(kept), os.stat(kept).st_mode & 0o777), (["file"], 0o750))
+        subprocess.run(["umount", os.path.join(folder, "job")], check=True)
+        daemon.stop()
+        daemon.start()
+        until(lambda: not os.path.exists(folder))
+
+
 @unittest.skipUnless(os.geteuid() == 0, "needs root, to mount a small file system")
 class ReadOnly(Disk):
     """A file system that the kernel no longer writes to, as after an error of the disk."""

@@ -1,5 +1,6 @@
 """Files of a hostile user: whatever is put in the place of what berthd's side made, nothing of
 root's is changed or shown, and berthd does not wait for it."""
+import ctypes
 import os
 import pwd
 import random
@@ -75,6 +76,40 @@ def race(folders, secret, seed):
                     os.chmod(folder, 0o700)
             except OSError:
                 pass
+        time.sleep(0.001)
+
+
+LIBC = ctypes.CDLL(None)  # before the user is changed
+CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
+MS_BIND, MS_REC, MNT_DETACH = 0x1000, 0x4000, 2
+
+
+def enter_namespaces():
+    """Mounts of a user are seen in a namespace of its own only."""
+    return LIBC.unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0
+
+
+def bind(source, path):
+    return LIBC.mount(source.encode(), path.encode(), None, MS_BIND | MS_REC, None) == 0
+
+
+def cover(path, folder="/etc", file="/etc/passwd"):
+    """Mount something of root's over it."""
+    return bind(folder if os.path.isdir(path) else file, path)
+
+
+def race_with_mounts(folders, _, seed):
+    """Mount over all of these at random moments, and take the mounts away again."""
+    chance = random.Random(seed)
+    end_at = time.monotonic() + 600
+    if not enter_namespaces():
+        return
+    while time.monotonic() < end_at:
+        for folder in folders():
+            if chance.random() < 0.7:
+                cover(folder)
+            else:
+                LIBC.umount2(folder.encode(), MNT_DETACH)
         time.sleep(0.001)
 
 
@@ -194,7 +229,7 @@ class Race(Case):
             os.path.join(jobs, f"{ident}.0", "job"), os.path.join(jobs, f"{ident}.1", "job"),
             os.path.join(jobs, f"{ident}.0"), os.path.join(ckpt, str(ident)))]
 
-    def start_races(self, count=2):
+    def start_races(self, how=race, count=2):
         self.newest = 1
         shared = os.path.join(self.daemon.dir, "newest")
         write(shared, "1")
@@ -205,7 +240,7 @@ class Race(Case):
             except (OSError, ValueError):
                 pass
             return self.folders()
-        self.racers = [ADA.spawn(race, folders, self.secret, seed) for seed in range(count)]
+        self.racers = [ADA.spawn(how, folders, self.secret, seed) for seed in range(count)]
         for pid in self.racers:
             self.addCleanup(end, pid)
         return shared
@@ -246,6 +281,17 @@ class Race(Case):
             self.wait(idents[1])  # not a script: one that leads to /dev/zero has no end
             self.assert_all_end(idents)
 
+    def test_mounts_over_folders_while_jobs_start_and_end_do_no_harm(self):
+        for turn in range(many(2, 100)):
+            shared = self.start_races(race_with_mounts)
+            idents = self.submit_some(shared, 18)
+            if turn % 2:
+                self.daemon.kill()
+                self.daemon.start()
+            for ident in idents[2::3]:
+                send(self.daemon.socket, "DELETE", f"/v1/jobs/{ident}")  # it may have ended
+            self.assert_all_end(idents)
+
     def test_folders_swapped_while_berthd_is_killed_and_started_do_no_harm(self):
         for turn in range(many(3, 100)):
             shared = self.start_races()
@@ -257,6 +303,87 @@ class Race(Case):
             for ident in idents[2::3]:
                 send(self.daemon.socket, "DELETE", f"/v1/jobs/{ident}")  # it may have ended
             self.assert_all_end(idents)
+
+
+class Mounts(Case):
+    """Something is mounted over what belongs to a job: by its user, or by accident."""
+
+    def start_job(self, **request):
+        ident = self.submit(ADA, "mkdir $(dirname $BERTH_PREEMPT_FILE)/below; echo up;"
+                            "sleep 900", **request)
+        self.wait(ident, {"RUNNING"})
+        return ident
+
+    def test_mounts_of_a_user_hide_nothing_and_hold_nothing_up(self):
+        output = os.path.join(self.open, "covered")
+        ident = self.start_job(output=output)
+        until(lambda: "up" in read(output), BOUND)
+        folder, ready = self.folder(ident), os.path.join(self.open, "mounted")
+        ckpt = os.path.join(self.daemon.state, "ckpt", str(ident))
+
+        def hold():
+            done = enter_namespaces() and all([cover(os.path.join(folder, "job", "below")),
+                                               cover(os.path.join(folder, "job")), cover(ckpt),
+                                               cover(output)])
+            write(ready, "all" if done else "none")
+            time.sleep(900)
+        pid = ADA.spawn(hold)
+        self.addCleanup(end, pid)
+        until(lambda: os.path.exists(ready) and read(ready), BOUND)
+        if read(ready) == "none":
+            self.skipTest("users have no namespaces of their own here")
+        self.assertEqual(self.ask(ADA, "GET", f"/v1/jobs/{ident}/log")[1], "up\n")
+        self.end_all(ident)
+        until(lambda: not os.path.exists(folder) and not os.path.exists(ckpt), BOUND)
+        self.assertEqual(os.waitpid(pid, os.WNOHANG), (0, 0))  # it has its mounts still
+        self.assertTrue(os.path.exists("/etc/passwd"))
+        self.assert_unharmed()
+
+    def mount_over(self, what, path):
+        """A part of the same file system, or another one."""
+        words = ["--bind", what] if what else ["-t", "tmpfs", "tmpfs"]
+        if subprocess.run(["mount", *words, path], check=False).returncode:
+            self.skipTest("cannot mount here")
+        self.addCleanup(subprocess.run, ["umount", "-l", path], check=False,
+                        stderr=subprocess.DEVNULL)  # of a case that failed
+
+    def assert_not_crossed(self, ident, place, treasure):
+        """The attempt ends; the mount and what is below it stay, and berthd says so."""
+        path, before = os.path.join(self.folder(ident), place), len(self.daemon.words())
+        self.mount_over(treasure, path)
+        if not treasure:
+            write(os.path.join(path, "kept"), "kept\n")
+            os.chmod(path, 0o750)
+        self.end_all(ident)
+        until(lambda: f"{self.folder(ident)} is not removed, because something is mounted there"
+              in self.daemon.words()[before:], BOUND)
+        self.assertEqual(read(os.path.join(path, "kept")), "kept\n", place)
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o750, place)
+        self.assert_answers()
+        subprocess.run(["umount", path], check=True)
+
+    def make_treasure(self, owner):
+        treasure = os.path.join(self.daemon.dir, f"treasure-{owner}")
+        os.makedirs(treasure, exist_ok=True)
+        write(os.path.join(treasure, "kept"), "kept\n")
+        for path in (treasure, os.path.join(treasure, "kept")):
+            os.chown(path, owner, -1)
+        os.chmod(treasure, 0o750)
+        return treasure
+
+    def test_a_removal_does_not_cross_a_mount_point(self):
+        idents = []
+        for place in ("job", "job/below", ""):
+            for treasure in (None, self.make_treasure(0), self.make_treasure(ADA.uid)):
+                ident = self.start_job()
+                until(lambda i=ident: "up" in self.output(i), BOUND)
+                self.assert_not_crossed(ident, place, treasure)
+                idents.append(ident)
+        self.daemon.stop()
+        self.daemon.start()
+        for ident in idents:
+            until(lambda i=ident: not os.path.exists(self.folder(i)), BOUND)
+        self.assert_unharmed()
 
 
 class Restart(Case):
