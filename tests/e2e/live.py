@@ -52,11 +52,12 @@ class Daemon:
             self.flags += ["--user", SERVICE]
             os.chmod(self.dir, 0o755) # for the service and for users
         self.log = os.path.join(self.dir, "berthd.log")
+        self.program = os.path.join(BUILD, "berthd")
         self.process = None
         self.socket = None
 
     def start(self, **kwargs):
-        command = [os.path.join(BUILD, "berthd"), "--state", self.state, *self.flags]
+        command = [self.program, "--state", self.state, *self.flags]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, **kwargs)
         line = self.process.stdout.readline().decode()
