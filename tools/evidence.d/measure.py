@@ -19,11 +19,13 @@ PAPERS = ["fitgpp", "xion", "gavel", "slaq", "jpas"]
 SUITES = {"sim": 240, "fit": 60, "fitgpp": 60, "flow": 60, "solve": 180, "gavel": 180,
           "live": 240, "slurm": 600}
 
-# What is injected, by which tests, and how much of it.
+# What is injected: by which tests, how much of it, and with which programs for tests.
 FAULT_TESTS = {
-    "crash": ("tests/e2e/test_crash.py", {"BERTH_KILLS": "100"}),
-    "disk": ("tests/e2e/test_disk.py", {}),
-    "slurm": ("tests/e2e/test_slurm_faults.py", {"BERTH_SOAK": "1"}),
+    "crash": ("tests/e2e/test_crash.py", {"BERTH_SOAK": "1"}, ["tests/marked_job"]),
+    "disk": ("tests/e2e/test_disk.py", {}, []),
+    "full-disk": ("tests/e2e/test_full_disk.py", {"BERTH_SOAK": "1"},
+                  ["tests/libfull_disk.so", "tests/berth-run-shared"]),
+    "slurm": ("tests/e2e/test_slurm_faults.py", {"BERTH_SOAK": "1"}, []),
 }
 FAULTS = [*FAULT_TESTS, "worlds", "fuzz"]
 FUZZ_RUNS = "20000"
@@ -129,8 +131,10 @@ def lines_of(path):
         return [json.loads(line) for line in file if line.strip()]
 
 
-def injected(name, env):
+def injected(name, env, programs):
     """Tests that inject, with how many of them passed; a failure is recorded, not hidden."""
+    if programs:
+        build(BUILD, *programs)
     words = ["tools/check", "--tap", name]
     settings = {"BERTH": BERTH, "BERTH_BUILD": BUILD, **env}
     record = records.Record("faults", kind_of(name), shown([*(f"{k}={v}" for k, v in
@@ -152,7 +156,7 @@ def injected(name, env):
 
 
 def kind_of(name):
-    return next(kind for kind, (path, _) in FAULT_TESTS.items() if path == name)
+    return next(kind for kind, (path, *_) in FAULT_TESTS.items() if path == name)
 
 
 def fuzz():

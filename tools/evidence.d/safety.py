@@ -5,6 +5,9 @@ import words
 
 # --- faults -------------------------------------------------------------------------------
 
+INJECTED = ("crash", "disk", "full-disk", "slurm") # kinds of faults of processes, disks, nodes
+
+
 def over(counts):
     """'3 jobs, 1 restart'; a name that is a sentence stands before its number."""
     return ", ".join(f"{name.replace('_', ' ')} {words.count(number)} ×" if "_" in name
@@ -39,7 +42,7 @@ def together(lines):
 
 
 def processes(records):
-    lines = [line for kind in ("crash", "disk", "slurm") if kind in records
+    lines = [line for kind in INJECTED if kind in records
              for line in records[kind]["output"]["survived"]]
     return words.table(("fault", "times", "what held, each time", "checked on"), [
         (fault, words.count(times), held, over(counts))
@@ -84,7 +87,7 @@ def faults_page(records):
     if gone:
         text += "**Not survived:**\n\n"
         text += "".join(f"- {kind}: {what}\n" for kind, what in gone) + "\n"
-    known = [kind for kind in ("crash", "disk", "slurm") if kind in records]
+    known = [kind for kind in INJECTED if kind in records]
     if known:
         text += "## Processes, disks and nodes\n\n" + processes(records) + "\n"
         for kind in known:
@@ -98,8 +101,7 @@ def faults_page(records):
     if "fuzz" in records:
         text += "## Hostile input\n\n" + fuzz_text(records["fuzz"]) + "\n" \
             + words.made(records["fuzz"]) + "\n"
-    missing = [kind for kind in ("crash", "disk", "slurm", "worlds", "fuzz")
-               if kind not in records]
+    missing = [kind for kind in (*INJECTED, "worlds", "fuzz") if kind not in records]
     if missing:
         text += "Not recorded yet: " + ", ".join(missing) + ".\n"
     return text
