@@ -381,6 +381,16 @@ static bool act_as_owner(const struct attempts *attempts, const struct stat *own
                 0);
 }
 
+/* In a child: it must not hold berthd's lock and sockets, should berthd be killed. */
+static int keep_only(int fd)
+{
+    const int kept = STDERR_FILENO + 1;
+    if (fd != kept && dup2(fd, kept) < 0)
+        _exit(1);
+    close_range(kept + 1, ~0U, 0);
+    return kept;
+}
+
 /*
  * In a child, with the owner's rights: what the user put there is the user's.  False:
  * something is mounted in it.
@@ -394,6 +404,7 @@ static bool remove_as_owner(const struct attempts *attempts, int folder,
         if (!act_as_owner(attempts, owner))
             _exit(1);
         alarm(REMOVE_S);
+        folder = keep_only(folder);
         _exit(remove_below(folder) ? 0 : EXIT_MOUNTED);
     }
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
