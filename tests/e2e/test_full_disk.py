@@ -62,6 +62,10 @@ class Disk:
 
 
 class FullDisk(unittest.TestCase):
+    """A berthd for one user."""
+
+    flags, whose = (), ""
+
     def setUp(self):
         for path in (LIBRARY, SUPERVISOR):
             if not os.path.exists(path):
@@ -69,7 +73,7 @@ class FullDisk(unittest.TestCase):
         self.dir = os.path.realpath(tempfile.mkdtemp(prefix="berth-full-"))
         self.addCleanup(shutil.rmtree, self.dir, True)
         self.make_programs()
-        self.daemon = Daemon(gpus="v100:2", folder=self.dir)
+        self.daemon = Daemon(*self.flags, gpus="v100:2", folder=self.dir)
         self.daemon.program = os.path.join(self.dir, "bin", "berthd")
         self.addCleanup(self.daemon.wipe)
         self.disk = Disk(self.control, self.daemon.state)
@@ -81,16 +85,18 @@ class FullDisk(unittest.TestCase):
         self.marks = 0
 
     def make_programs(self):
-        """berthd starts the berth-run beside it, with an empty environment."""
+        """berthd starts the programs beside it, with an empty environment."""
         self.control = os.path.join(self.dir, "control")
         folder = os.path.join(self.dir, "bin")
         os.mkdir(folder)
         shutil.copy(os.path.join(BUILD, "berthd"), folder)
-        path = os.path.join(folder, "berth-run")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(f"#!/bin/sh\nLD_PRELOAD='{LIBRARY}' BERTH_FULL_DISK='{self.control}' "
-                       f"exec '{SUPERVISOR}' \"$@\"\n")
-        os.chmod(path, 0o755)
+        for name, program in (("berth-run", SUPERVISOR),
+                              ("berth-launch", os.path.join(BUILD, "berth-launch"))):
+            path = os.path.join(folder, name)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(f"#!/bin/sh\nLD_PRELOAD='{LIBRARY}' BERTH_FULL_DISK='{self.control}' "
+                           f"exec '{program}' \"$@\"\n")
+            os.chmod(path, 0o755)
 
     # --- berthd and berth
 
@@ -332,7 +338,7 @@ class FullDisk(unittest.TestCase):
               f"{self.disk.processes} processes", flush=True)
         if not SOAK:
             self.assertGreaterEqual(self.injected, 2 * len(FAULTS))
-        survived(f"the disk is full at the n-th write, {what}", self.injected, HELD,
+        survived(f"the disk is full at the n-th write, {what}{self.whose}", self.injected, HELD,
                  jobs=len(self.jobs))
 
     def finish(self):
@@ -350,12 +356,20 @@ class FullDisk(unittest.TestCase):
         for ident in self.jobs:
             self.check_end(ident)
         until(lambda: not os.listdir(os.path.join(self.daemon.state, "run", "jobs")))
-        until(lambda: not self.children())
+        until(lambda: len(self.children(self.daemon.process.pid)) == len(self.launchers()))
+        until(lambda: not any(self.children(pid) for pid in self.launchers()))
 
-    def children(self):
-        pid = self.daemon.process.pid
+    def launchers(self):
+        """The one child that a berthd for several users has."""
+        return self.children(self.daemon.process.pid) if self.flags else []
+
+    @staticmethod
+    def children(pid):
         with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
             return file.read().split()
+
+    def losses(self, ident):
+        return [event for event in self.daemon.events(ident) if event["kind"] == "lost"]
 
     def test_a_disk_that_stays_full_fails_no_job(self):
         """The runtime folder is often a file system of its own: ends and losses are recorded."""
@@ -364,8 +378,11 @@ class FullDisk(unittest.TestCase):
         ident = self.submit_held()
         self.disk.set("full", 1)
         self.release(ident)
-        losses = 12 # more than a job may have in a row
-        until(lambda: sum(event["kind"] == "lost" for event in self.daemon.events(ident)) >= losses)
+        losses = 12 # more than a job that runs may have in a row
+        until(lambda: len(self.losses(ident)) >= losses)
+        first, *_, last = self.losses(ident)
+        self.assertGreater(last["at"] - first["at"], 0.9 * (losses - 1), "one every second")
+        self.assertEqual(self.daemon.words().count("was not started"), 1, self.daemon.words())
         self.assertEqual(self.lines(self.jobs[ident][0]), [])
         self.disk.clear()
         until(lambda: self.begun(ident))
@@ -390,6 +407,18 @@ class FullDisk(unittest.TestCase):
 
     def test_starting_berthd_the_first_time(self):
         self.run_to_end(self.during_first_start, "while berthd starts for the first time")
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root, for a berthd with --system")
+class FullDiskSystem(FullDisk):
+    """A berthd for several users: berth-launch starts the jobs, and makes their folders."""
+
+    flags, whose = ("--system", "--root-jobs"), ", with --system"
+
+    def setUp(self):
+        if not SOAK and self._testMethodName != "test_starting":
+            self.skipTest("only with BERTH_SOAK=1")
+        super().setUp()
 
 
 if __name__ == "__main__":
