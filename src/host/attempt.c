@@ -510,8 +510,8 @@ void attempts_sweep(struct attempts *attempts,
         for (struct dirent *entry; (entry = readdir(dir));)
             if (entry->d_name[0] != '.' && !is_known(context, entry->d_name)) {
                 attempt_kill(attempts, entry->d_name);
-                attempt_remove(attempts, entry->d_name);
                 attempt_release_ckpt(attempts, entry->d_name);
+                attempt_remove(attempts, entry->d_name);
             }
         closedir(dir);
     }

@@ -87,7 +87,10 @@ void attempt_kill_job(const struct attempts *attempts, const char *name);
  */
 bool attempt_remove(struct attempts *attempts, const char *name);
 
-/* Remove its job's checkpoint folder if that is empty.  The next attempt may need it. */
+/*
+ * Remove its job's checkpoint folder if that is empty.  The next attempt may need it.  Call
+ * it before attempt_remove(): a sweep finds what is left of an attempt by its folder.
+ */
 void attempt_release_ckpt(struct attempts *attempts, const char *name);
 
 /* Kill and remove all attempts for which 'is_known' is false. */

@@ -316,8 +316,8 @@ void local_remove_attempt(struct local_run *run)
         launcher_client_remove(launcher_of(run), run->id, run->attempt);
         return;
     }
-    attempt_remove(&run->local->attempts, name);
     attempt_release_ckpt(&run->local->attempts, name);
+    attempt_remove(&run->local->attempts, name);
 }
 
 bool local_kill_attempt(const struct local_run *run)
