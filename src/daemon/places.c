@@ -102,9 +102,15 @@ static int find_short(struct places *places, struct error *err)
     if (!mkdtemp(places->run_dir))
         return error_set(err, -errno, "%s: %s", places->run_dir, strerror(errno));
     file = fopen(link, "we");
-    if (!file || fprintf(file, "%s\n", places->run_dir) < 0 || fclose(file) != 0)
-        return error_set(err, -EIO, "%s: %s", link, strerror(errno));
-    return 0;
+    bool kept = file && fprintf(file, "%s\n", places->run_dir) > 0;
+    if (file && fclose(file) != 0)
+        kept = false;
+    if (kept)
+        return 0;
+    int code = errno;
+    unlink(link); /* a part of a path is another path */
+    rmdir(places->run_dir);
+    return error_set(err, -code, "%s: %s", link, strerror(code));
 }
 
 static int find_run(struct places *places, bool named, bool system,
