@@ -209,12 +209,25 @@ static int apply_steps(struct db *db, const char *path, const char *const *steps
     return r;
 }
 
+/* SQLite does not say that a file cannot be made for want of space. */
+static int make_file(const char *path, struct error *err)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 && (errno == ENOSPC || errno == EDQUOT))
+        return error_set(err, -errno, "%s: %s", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return 0;
+}
+
 int db_open(struct db **ret_db, const char *path, const char *const *steps, int count,
             struct error *err)
 {
     struct db *db = NULL;
     int version = 0;
-    int r = open_handle(&db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
+    int r = make_file(path, err);
+    if (r == 0)
+        r = open_handle(&db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
     if (r == 0)
         r = check_file(db, path, steps, count, &version, err);
     if (r == 0)
