@@ -15,6 +15,7 @@
 #include <linux/keyctl.h>
 #include <linux/openat2.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -96,8 +97,15 @@ static bool share_with_service(const struct start_context *context, int fd)
            (fchown(fd, (uid_t)-1, attempts->service_gid) == 0 && fchmod(fd, 0640) == 0);
 }
 
+/* The berthd that gave the order is gone.  The next one decides what becomes of the job. */
+static bool is_closed(int link)
+{
+    struct pollfd closed = { link, POLLRDHUP, 0 };
+    return link >= 0 && poll(&closed, 1, 0) == 1;
+}
+
 /* Claim the attempt: it is started at most once. */
-static int claim_attempt(struct start_context *context, struct error *err)
+static int claim_attempt(struct start_context *context, int link, struct error *err)
 {
     int fd = openat(context->folder, "claim", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
                     0600);
@@ -107,6 +115,8 @@ static int claim_attempt(struct start_context *context, struct error *err)
     int r = 0;
     if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &stat) < 0 || stat.st_size > 0)
         r = error_set(err, -EALREADY, "this attempt was begun before");
+    else if (is_closed(link))
+        r = error_set(err, -EALREADY, "berthd is gone");
     else if (!share_with_service(context, fd) ||
              dprintf(fd, "%d %" PRIu64 "\n", getpid(),
                      attempt_process_start(getpid())) < 0)
@@ -855,7 +865,7 @@ int start_attempt(struct attempts *attempts, const struct launch_order *order,
     umask(022); /* for the job's files, whatever berthd's is */
     int r = open_folders(&context, err);
     if (r == 0)
-        r = started->claim = claim_attempt(&context, err);
+        r = started->claim = claim_attempt(&context, started->link, err);
     if (r >= 0)
         r = started->status = reserve_status(&context, err);
     if (r >= 0)

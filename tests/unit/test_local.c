@@ -629,6 +629,24 @@ static void a_waiting_attempt_can_be_cancelled(void **state)
     assert_string_equal(local_fixture_wait_event(b, next, EVENT_LOST).why, "cancelled");
 }
 
+static void a_cancelled_job_that_an_earlier_berthd_started_is_ended(void **state)
+{
+    struct local_fixture *b = *state;
+    job_id job = local_fixture_job(b, "echo pid $$; sleep 1000");
+
+    local_fixture_start(b, job);
+    local_fixture_wait_for_output(b, job, "pid");
+    local_fixture_reopen(b);
+    b->jobs[job].state = JOB_PLACED; /* its start was not recorded */
+    local_fixture_reattach(b, job, false);
+    executor_local.cancel(b->local, job, NULL);
+
+    assert_string_equal(local_fixture_wait_event(b, job, EVENT_FAILED).why,
+                        "cancelled");
+    assert_int_equal(local_fixture_count_events(b, job, EVENT_LOST), 0);
+    assert_false(local_fixture_is_alive(local_fixture_read_number(b, job, "pid")));
+}
+
 static void a_time_limit_ends_a_job_in_failure(void **state)
 {
     struct local_fixture *b = *state;
@@ -794,7 +812,9 @@ RUN_CASES(
     CASE(a_moved_job_starts_elsewhere_when_it_has_stopped),
     CASE(a_finished_job_does_not_start_elsewhere),
     CASE(a_successor_still_waits_after_a_restart),
-    CASE(a_waiting_attempt_can_be_cancelled), CASE(a_time_limit_ends_a_job_in_failure),
+    CASE(a_waiting_attempt_can_be_cancelled),
+    CASE(a_cancelled_job_that_an_earlier_berthd_started_is_ended),
+    CASE(a_time_limit_ends_a_job_in_failure),
     CASE(a_lease_in_seconds_ends_and_is_renewed), CASE(a_full_disk_fails_the_job_alone),
     CASE(a_job_inherits_nothing_from_berthd),
     CASE(a_full_runtime_folder_loses_the_start_alone),

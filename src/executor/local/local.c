@@ -492,8 +492,8 @@ static void finish_clearing(struct local_run *run)
         local_set_due(run, local_now(run->local) + CLEAR_NS);
     else if (run->started && (run->killed || run->cancelled))
         report_ended_for(run);
-    else if (run->started)
-        report_lost(run, "its supervisor was killed");
+    else if (run->started || run->cancelled)
+        report_lost(run, run->cancelled ? "cancelled" : "its supervisor was killed");
     else
         report_lost_later(run, "its supervisor is not there");
 }
@@ -565,6 +565,7 @@ static void start_attempt(struct local_run *run)
 {
     struct error err;
     run->phase = LOCAL_STARTING;
+    run->reattached = false;
     int r = local_start_supervisor(run, &err);
     if (r == 0) { /* a start that does not come to an end is under the limit as well */
         run->started_ns = local_now(run->local);
@@ -610,6 +611,15 @@ static int local_stop(void *self, job_id job, int64_t grace_ns, struct error *er
     return 0;
 }
 
+/* An earlier berthd may have started it, without having recorded that. */
+static struct local_run *examine_reattached(struct local_run *run)
+{
+    run->reattached = false;
+    run->phase = LOCAL_STARTING;
+    local_set_due(run, local_now(run->local));
+    return run;
+}
+
 /* Attempts that have not started end at once. */
 static int local_cancel(void *self, job_id job, struct error *err)
 {
@@ -622,6 +632,8 @@ static int local_cancel(void *self, job_id job, struct error *err)
         if (run)
             forget_run(
                 waits); /* it holds no GPUs yet: the running attempt reports the end */
+        else if (waits->reattached)
+            run = examine_reattached(waits);
         else
             report_lost(waits, "cancelled");
     }
@@ -672,6 +684,7 @@ int local_reattach(void *self, const struct lease *lease, bool stopping,
     bool placed = local->setup.view->jobs[lease->job].state == JOB_PLACED ||
                   lease->after_count > 0;
     run->phase = placed ? LOCAL_WAITING : LOCAL_STARTING;
+    run->reattached = placed;
     local_set_due(run, local_now(local));
     return 0;
 }

@@ -38,6 +38,8 @@ struct local_run {
     char gpus[GPU_TEXT_MAX];
     uint32_t type, gpu_count, cpu_milli, mem_mib;
 
+    bool reattached; /* and not looked for yet: it may have been started */
+
     /* orders */
     bool stopping, cancelled;
     int64_t grace_ns;
