@@ -337,7 +337,7 @@ class FullDisk(unittest.TestCase):
         print(f"# {what}: {self.injected} faults, {len(self.jobs)} jobs, "
               f"{self.disk.processes} processes", flush=True)
         if not SOAK:
-            self.assertGreaterEqual(self.injected, 2 * len(FAULTS))
+            self.assertGreaterEqual(self.injected, len(FAULTS)) # the first call of each, always
         survived(f"the disk is full at the n-th write, {what}{self.whose}", self.injected, HELD,
                  jobs=len(self.jobs))
 
