@@ -12,7 +12,8 @@ import time
 BUILD = os.environ.get("BERTH_BUILD") or os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "build")
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "REJECTED"}
-PATIENCE = 90  # seconds: a wait that takes longer has failed, also on a busy machine
+FACTOR = float(os.environ.get("BERTH_PATIENCE_FACTOR", 1))  # more where processors are emulated
+PATIENCE = 90 * FACTOR  # seconds: a wait that takes longer has failed, also on a busy machine
 
 
 def until(holds, seconds=PATIENCE):
@@ -56,8 +57,8 @@ class Daemon:
         self.process = None
         self.socket = None
 
-    def start(self, **kwargs):
-        command = [self.program, "--state", self.state, *self.flags]
+    def start(self, prefix=(), **kwargs):
+        command = [*prefix, self.program, "--state", self.state, *self.flags]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, **kwargs)
         line = self.process.stdout.readline().decode()

@@ -18,15 +18,15 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
                                 "e2e"))
 import encodings.idna  # noqa: E402,F401  needed by http.client after the user is changed
-from live import BUILD, Daemon, ENDED, PATIENCE, SERVICE, Wire, until  # noqa: E402,F401
+from live import BUILD, Daemon, ENDED, FACTOR, PATIENCE, SERVICE, Wire, until  # noqa: E402,F401
 
 import json  # noqa: E402
 
 SOAK = bool(os.environ.get("BERTH_SOAK"))
 PYTHON = "/usr/bin/python3"  # one that all users may run
 PATH = "/usr/bin:/bin"
-SUDDEN = 20  # seconds: what is asked of berthd is answered, whatever users do
-BOUND = 60   # seconds: an end that is enforced is enforced by then, also on a busy machine
+SUDDEN = 20 * FACTOR  # seconds: what is asked of berthd is answered, whatever users do
+BOUND = 60 * FACTOR   # seconds: an end that is enforced is enforced by then, also on a busy machine
 
 
 def many(short, long):
