@@ -88,8 +88,11 @@ struct executor {
     void (*event)(void *self, const struct view *view, const struct event *event);
     int (*commit)(void *self, struct error *err);
 
-    /* Optional.  What the kernel enforces for each job: a set of enum cgroup_feature. */
-    uint32_t (*enforced)(const void *self);
+    /*
+     * Optional.  What the kernel enforces for each job: a set of enum cgroup_feature, and
+     * why some are missing; "": none is.
+     */
+    uint32_t (*enforced)(const void *self, const char **ret_why);
 
     /* Attempts under way, for metrics. */
     uint32_t (*count)(const void *self);

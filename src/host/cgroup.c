@@ -9,6 +9,7 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 
 #define CGROUP2_MAGIC 0x63677270
 #define PARENT_PREFIX "berth-"
+#define JOBS_UNIT "berth-jobs.service" /* delegated to a user for jobs */
 #define DEPTH_MAX 64 /* of cgroups that a job may have made in its own */
 #define KILL_ROUNDS 100
 #define LOCK_TRIES 20
@@ -68,6 +70,22 @@ static bool read_file(const char *folder, const char *name, char *text, size_t s
     close(fd);
     text[count > 0 ? count : 0] = '\0';
     return count >= 0;
+}
+
+/* Add a reason why something is not enforced. */
+static void add_reason(struct cgroup_tree *tree, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static void add_reason(struct cgroup_tree *tree, const char *fmt, ...)
+{
+    size_t used = strlen(tree->why);
+    if (used > 0 && used + 2 < sizeof tree->why) {
+        memcpy(tree->why + used, "; ", 3);
+        used += 2;
+    }
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(tree->why + used, sizeof tree->why - used, fmt, args);
+    va_end(args);
 }
 
 static bool has_word(const char *text, const char *word)
@@ -289,70 +307,160 @@ static int make_locked(const char *parent)
     return -1;
 }
 
+/* Move the processes of a cgroup into a child of it, so that it can be divided. */
+static void vacate_group(const char *folder)
+{
+    char keeper[CGROUP_PATH_MAX], name[CGROUP_PATH_MAX];
+    if (!join_path(keeper, folder, "keeper") ||
+        !join_path(name, folder, "cgroup.procs") ||
+        (mkdir(keeper, 0755) < 0 && errno != EEXIST))
+        return;
+    FILE *file = fopen(name, "re");
+    if (!file)
+        return;
+    for (unsigned pid; fscanf(file, "%u", &pid) == 1;)
+        write_number(keeper, "cgroup.procs", pid);
+    fclose(file);
+}
+
+/*
+ * A service of one user cannot limit jobs in its own cgroup: the processes in there forbid
+ * that controllers are passed on to its children, and if it moved them, the service manager
+ * could not start the service again while jobs run.  So jobs have a service beside it,
+ * whose one process only keeps the cgroup.  Sets 'folder' to it, or to our own cgroup.
+ */
+static bool find_divisible(char folder[CGROUP_PATH_MAX], const char *mount,
+                           const char *own)
+{
+    const char *last = strrchr(own, '/');
+    int length = snprintf(folder, CGROUP_PATH_MAX, "%s%.*s/" JOBS_UNIT, mount,
+                          last ? (int)(last - own) : 0, own);
+    if (length > 0 && length < CGROUP_PATH_MAX && access(folder, W_OK) == 0) {
+        vacate_group(folder);
+        return true;
+    }
+    length = snprintf(folder, CGROUP_PATH_MAX, "%s%s", mount, own);
+    return length > 0 && length < CGROUP_PATH_MAX;
+}
+
 /* Make the parent in a hierarchy; -1: it cannot be had, else a lock on it. */
-static int open_parent(char parent[CGROUP_PATH_MAX], const char *mount,
-                       const char *controller, const char *name, bool at_top)
+static int open_parent(struct cgroup_tree *tree, char parent[CGROUP_PATH_MAX],
+                       const char *mount, const char *controller, const char *name,
+                       bool at_top)
 {
     char own[CGROUP_PATH_MAX] = "", folder[CGROUP_PATH_MAX];
     parent[0] = '\0';
     /* Below our own group in version 1: a container has no other place there. */
     if ((!at_top || *controller) && !find_own_group(controller, own))
         return -1;
-    int length = snprintf(folder, sizeof folder, "%s%s", mount, own);
-    if (length < 0 || length >= (int)sizeof folder - CGROUP_NAME_MAX * 2)
+    if (!find_divisible(folder, mount, own) ||
+        strlen(folder) >= sizeof folder - CGROUP_NAME_MAX * 2)
         return -1;
     remove_empty_parents(folder, name);
     int lock = join_path(parent, folder, name) ? make_locked(parent) : -1;
+    if (lock < 0 && !*controller)
+        add_reason(tree, "this user may not make cgroups in %s (%s)", folder,
+                   strerror(errno));
     if (lock < 0)
         parent[0] = '\0';
     return lock;
 }
 
-/* Version 2 gives a controller to children only when the parent passes it on. */
+static const struct {
+    const char *name, *add;
+    uint32_t feature;
+} v2_controllers[] = { { "memory", "+memory", CGROUP_MEMORY },
+                       { "pids", "+pids", CGROUP_PIDS },
+                       { "cpu", "+cpu", CGROUP_CPU } };
+#define V2_CONTROLLERS (sizeof v2_controllers / sizeof v2_controllers[0])
+
+static void find_above(const char *parent, char above[CGROUP_PATH_MAX])
+{
+    snprintf(above, CGROUP_PATH_MAX, "%s", parent);
+    *strrchr(above, '/') = '\0';
+}
+
+/* The top of the hierarchy, which has no type, may have processes and children with limits. */
+static bool has_processes(const char *path)
+{
+    char text[64];
+    return read_file(path, "cgroup.type", text, sizeof text) &&
+           read_file(path, "cgroup.procs", text, sizeof text) && text[0];
+}
+
+/*
+ * Version 2 gives a controller to children only when the parent passes it on.  From a
+ * cgroup with processes none may be taken: the kernel refuses "memory", but it accepts
+ * "pids" and "cpu", and then refuses every process in the children.
+ */
 static uint32_t enable_v2_controllers(const char *parent)
 {
-    static const struct {
-        const char *name, *add;
-        uint32_t feature;
-    } controllers[] = { { "memory", "+memory", CGROUP_MEMORY },
-                        { "pids", "+pids", CGROUP_PIDS },
-                        { "cpu", "+cpu", CGROUP_CPU } };
     char above[CGROUP_PATH_MAX], given[256];
     uint32_t features = 0;
-    snprintf(above, sizeof above, "%s", parent);
-    *strrchr(above, '/') = '\0';
-    for (size_t i = 0; i < sizeof controllers / sizeof controllers[0]; i++) {
-        write_file(above, "cgroup.subtree_control", controllers[i].add);
-        write_file(parent, "cgroup.subtree_control", controllers[i].add);
+    find_above(parent, above);
+    bool divisible = !has_processes(above);
+    for (size_t i = 0; i < V2_CONTROLLERS && divisible; i++) {
+        write_file(above, "cgroup.subtree_control", v2_controllers[i].add);
+        write_file(parent, "cgroup.subtree_control", v2_controllers[i].add);
         if (read_file(parent, "cgroup.subtree_control", given, sizeof given) &&
-            has_word(given, controllers[i].name))
-            features |= controllers[i].feature;
+            has_word(given, v2_controllers[i].name))
+            features |= v2_controllers[i].feature;
     }
     return features;
 }
 
-void cgroup_tree_open(struct cgroup_tree *tree, const char *name, bool at_top)
+/* Say why the limits that are missing after all are not enforced. */
+static void explain_limits(struct cgroup_tree *tree)
+{
+    char above[CGROUP_PATH_MAX], names[64] = "";
+    for (size_t i = 0; i < V2_CONTROLLERS; i++)
+        if (!(tree->features & v2_controllers[i].feature)) {
+            size_t used = strlen(names);
+            snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                     v2_controllers[i].name);
+        }
+    if (!names[0] || !tree->v2[0])
+        return;
+    find_above(tree->v2, above);
+    if (has_processes(above))
+        add_reason(tree, "%s has processes, so it passes no controller on (%s)", above,
+                   names);
+    else
+        add_reason(tree, "%s does not have or pass on: %s", above, names);
+}
+
+static void open_v1(struct cgroup_tree *tree, const char *name, bool at_top)
 {
     static const uint32_t features[CGROUP_V1_COUNT] = { CGROUP_MEMORY, CGROUP_PIDS,
                                                         CGROUP_CPU, CGROUP_DEVICES };
+    for (int i = 0; i < CGROUP_V1_COUNT; i++) {
+        char mount[64];
+        snprintf(mount, sizeof mount, "/sys/fs/cgroup/%s", v1_names[i]);
+        if (tree->features & features[i])
+            continue;
+        tree->locks[1 + i] =
+            open_parent(tree, tree->v1[i], mount, v1_names[i], name, at_top);
+        if (tree->locks[1 + i] >= 0)
+            tree->features |= features[i];
+    }
+}
+
+void cgroup_tree_open(struct cgroup_tree *tree, const char *name, bool at_top)
+{
     *tree = (struct cgroup_tree){ .locks = { -1, -1, -1, -1, -1 } };
     const char *mount = find_v2_mount();
-    if (mount &&
-        (tree->locks[0] = open_parent(tree->v2, mount, "", name, at_top)) >= 0) {
+    if (!mount)
+        add_reason(tree, "no cgroups of version 2 are mounted at /sys/fs/cgroup");
+    else if ((tree->locks[0] = open_parent(tree, tree->v2, mount, "", name, at_top)) >=
+             0) {
         tree->features = CGROUP_KILL | enable_v2_controllers(tree->v2);
         if (can_deny_devices())
             tree->features |= CGROUP_DEVICES;
     }
-    for (int i = 0; i < CGROUP_V1_COUNT; i++) {
-        char v1_mount[64];
-        snprintf(v1_mount, sizeof v1_mount, "/sys/fs/cgroup/%s", v1_names[i]);
-        if (tree->features & features[i])
-            continue;
-        tree->locks[1 + i] =
-            open_parent(tree->v1[i], v1_mount, v1_names[i], name, at_top);
-        if (tree->locks[1 + i] >= 0)
-            tree->features |= features[i];
-    }
+    open_v1(tree, name, at_top);
+    explain_limits(tree);
+    if (tree->v2[0] && !(tree->features & CGROUP_DEVICES))
+        add_reason(tree, "only root may filter devices");
 }
 
 /* Every parent that there is. */
@@ -550,6 +658,34 @@ int cgroup_open_kill(const struct cgroup_tree *tree, const char *job)
     if (!cgroup_path(tree, job, path) || !join_path(name, path, "cgroup.kill"))
         return -1;
     return open(name, O_WRONLY | O_CLOEXEC);
+}
+
+int cgroup_open_oom(const struct cgroup_tree *tree, const char *job)
+{
+    char path[CGROUP_PATH_MAX], name[CGROUP_PATH_MAX];
+    const char *v1 = tree->v1[CGROUP_V1_MEMORY];
+    int fd = -1;
+    if (cgroup_path(tree, job, path) && join_path(name, path, "memory.events"))
+        fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && v1[0] && join_path(path, v1, job) &&
+        join_path(name, path, "memory.oom_control"))
+        fd = open(name, O_RDONLY | O_CLOEXEC);
+    return fd;
+}
+
+/* "oom_kill 3" is a line of the file in both versions. */
+uint64_t cgroup_count_oom_kills(int fd)
+{
+    static const char key[] = "oom_kill ";
+    char text[512];
+    ssize_t count = fd < 0 ? -1 : pread(fd, text, sizeof text - 1, 0);
+    text[count > 0 ? count : 0] = '\0';
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, strlen(key)) == 0)
+            return strtoull(line + strlen(key), NULL, 10);
+    }
+    return 0;
 }
 
 /* One by one, until none is left: a process that forks quickly is met again. */

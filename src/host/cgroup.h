@@ -21,6 +21,7 @@
 
 #define CGROUP_PATH_MAX 320
 #define CGROUP_NAME_MAX 48
+#define CGROUP_WHY_MAX 400
 
 /* Limits that a kernel can enforce for a job, and the means to end all of it. */
 enum cgroup_feature {
@@ -39,6 +40,7 @@ struct cgroup_tree {
     char v1[CGROUP_V1_COUNT]
            [CGROUP_PATH_MAX];       /* the same, by controller              */
     uint32_t features;              /* set of enum cgroup_feature            */
+    char why[CGROUP_WHY_MAX];       /* why some are missing; "": none is     */
     int locks[1 + CGROUP_V1_COUNT]; /* say that the parents are in use; -1: none */
 };
 
@@ -57,9 +59,10 @@ struct cgroup_limits {
 };
 
 /*
- * Make or find the parents named 'name'; at the top of the hierarchies, or else in the
- * cgroups of this process.  What cannot be had is left out; see 'features'.  Empty
- * cgroups of berthds that are gone are removed.
+ * Make or find the parents named 'name'; at the top of the hierarchies, or else in a cgroup
+ * that this user may divide: that of the user's berth-jobs.service beside ours, or ours.
+ * What cannot be had is left out; see 'features' and 'why'.  Empty cgroups of berthds that
+ * are gone are removed.
  */
 void cgroup_tree_open(struct cgroup_tree *tree, const char *name, bool at_top);
 void cgroup_tree_close(struct cgroup_tree *tree); /* parents without children go */
@@ -87,6 +90,11 @@ int cgroup_fork(const struct cgroup_tree *tree, const char *job);
 
 /* A descriptor that kills all processes when "1" is written to it; -1: none. */
 int cgroup_open_kill(const struct cgroup_tree *tree, const char *job);
+
+/* A descriptor that tells how often the job was out of memory; -1: none. */
+int cgroup_open_oom(const struct cgroup_tree *tree, const char *job);
+/* How many of its processes the kernel has killed because the job was out of memory. */
+uint64_t cgroup_count_oom_kills(int fd);
 
 /* Send SIGKILL to all its processes; true: there were some. */
 bool cgroup_kill(const struct cgroup_tree *tree, const char *job);

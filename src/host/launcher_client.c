@@ -38,7 +38,7 @@ struct launcher_client {
     pid_t pid;
     int orders, openings;
     uint32_t features;
-    char cgroup[320];
+    char cgroup[320], why[400];
     uv_poll_t poll;
     bool watching;
     void (*gone)(void *context);
@@ -66,6 +66,7 @@ static int ask_at_length(struct launcher_client *client, const void *request,
         return error_set(err, -EPIPE, "berth-launch does not answer");
     }
     reply->text[sizeof reply->text - 1] = '\0';
+    reply->why[sizeof reply->why - 1] = '\0';
     return 0;
 }
 
@@ -154,6 +155,11 @@ uint32_t launcher_client_features(const struct launcher_client *client)
 const char *launcher_client_cgroup(const struct launcher_client *client)
 {
     return client->cgroup;
+}
+
+const char *launcher_client_why(const struct launcher_client *client)
+{
+    return client->why;
 }
 
 /* --- files ------------------------------------------------------------------------------- */
@@ -337,6 +343,7 @@ static int greet_launcher(struct launcher_client *client, struct error *err)
         return r;
     client->features = reply.features;
     snprintf(client->cgroup, sizeof client->cgroup, "%s", reply.text);
+    snprintf(client->why, sizeof client->why, "%s", reply.why);
     return 0;
 }
 

@@ -35,6 +35,8 @@ void launcher_client_close(struct launcher_client *client); /* it ends */
 /* Features of cgroups that are enforced, and their parent ("": none). */
 uint32_t launcher_client_features(const struct launcher_client *client);
 const char *launcher_client_cgroup(const struct launcher_client *client);
+/* Why some are not enforced; "": all are. */
+const char *launcher_client_why(const struct launcher_client *client);
 
 /* Start an attempt; -EEXIST: it was started before. */
 int launcher_client_start(struct launcher_client *client, uint64_t id, uint32_t attempt,

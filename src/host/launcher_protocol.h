@@ -46,6 +46,7 @@ struct launcher_reply {
     uint32_t features; /* LAUNCHER_HELLO: of cgroups        */
     int32_t pid;       /* LAUNCHER_START: the supervisor    */
     char text[320];    /* what is wrong; LAUNCHER_HELLO: the parent cgroup */
+    char why[400];     /* LAUNCHER_HELLO: why not all features are there   */
 };
 
 /* Open a file of a user, to read, with the user's rights. */

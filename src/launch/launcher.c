@@ -93,7 +93,7 @@ static void keep_open(const struct started *started)
 {
     const int fds[] = { started->link,  started->run_listener, started->job_listener,
                         started->claim, started->status,       started->kill,
-                        started->order };
+                        started->order, started->oom };
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
             fcntl(fds[i], F_SETFD, 0);
@@ -135,6 +135,7 @@ static int start_and_supervise(struct launcher *launcher, const int fds[2],
     started = (struct started){ .link = fds[1],
                                 .order = fds[0],
                                 .kill = -1,
+                                .oom = -1,
                                 .service_uid = launcher->setup->service_uid,
                                 .service_gid = launcher->setup->service_gid };
     int r = read_order(&order, fds[0], request, err);
@@ -257,6 +258,7 @@ static void carry_out(struct launcher *launcher, const struct launcher_request *
     case LAUNCHER_HELLO:
         reply->features = launcher->attempts.cgroups.features;
         snprintf(reply->text, sizeof reply->text, "%s", launcher->attempts.cgroups.v2);
+        snprintf(reply->why, sizeof reply->why, "%s", launcher->attempts.cgroups.why);
         return;
     case LAUNCHER_START:
         start_attempt_of(launcher, request, fds, fd_count, reply);

@@ -881,8 +881,11 @@ int start_attempt(struct attempts *attempts, const struct launch_order *order,
     else if (failed < 0)
         snprintf(started->why, sizeof started->why, "%.*s", START_WHY_MAX - 1,
                  why.text);
-    if (r == 0)
+    if (r == 0) {
         started->kill = cgroup_open_kill(&attempts->cgroups, context.name);
+        started->oom =
+            order->mem_mib ? cgroup_open_oom(&attempts->cgroups, context.name) : -1;
+    }
     close_context(&context);
     return r;
 }

@@ -26,6 +26,7 @@ struct started {
     int claim;        /* its lock says that the supervisor is alive    */
     int status;       /* where the end is written; its space is taken  */
     int kill;         /* of the job's cgroup; -1: none                 */
+    int oom;          /* counts kills for want of memory; -1: no limit */
     int order;        /* the sealed memfd                              */
     pid_t pids[RANKS_MAX];
     uint32_t pid_count;

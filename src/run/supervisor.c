@@ -39,6 +39,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "client/protocol.h"
+#include "host/cgroup.h"
 #include "host/launch_order.h"
 #include "host/run_protocol.h"
 #include "predict/rate.h"
@@ -533,6 +534,11 @@ static void determine_end(struct supervisor *run, struct run_end *end)
         end->how = RUN_FAILED;
         if (run->cause == CAUSE_LIMIT)
             snprintf(end->why, sizeof end->why, "time limit");
+        else if (cgroup_count_oom_kills(run->started->oom) > 0)
+            snprintf(end->why, sizeof end->why,
+                     "out of memory: the kernel killed it at its limit of %" PRIu32
+                     " MiB",
+                     run->order->mem_mib);
         else if (run->ended_by)
             snprintf(end->why, sizeof end->why, "ended by signal %d (%s)",
                      run->ended_by, strsignal(run->ended_by));

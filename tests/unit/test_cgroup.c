@@ -87,6 +87,68 @@ static void all_processes_are_killed_wherever_they_went(void **state)
     assert_true(cgroup_remove(&tree, "1.0"));
 }
 
+static int wait_for_end(void)
+{
+    pause();
+    return 0;
+}
+
+static void write_to(const char *job, const char *file, const char *text)
+{
+    char path[CGROUP_PATH_MAX * 2], group[CGROUP_PATH_MAX];
+    assert_true(cgroup_path(&tree, job, group));
+    snprintf(path, sizeof path, "%s/%s", group, file);
+    int fd = open(path, O_WRONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+static void frozen_processes_are_killed(void **state)
+{
+    int status;
+    need(CGROUP_KILL);
+    assert_true(cgroup_make(&tree, "5.0", NO_LIMITS));
+    pid_t pid = cgroup_fork(&tree, "5.0");
+    if (pid == 0)
+        _exit(wait_for_end());
+    assert_true(pid > 0);
+    write_to("5.0", "cgroup.freeze", "1");
+    assert_true(cgroup_kill(&tree, "5.0"));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+/* 0: a job starts below a cgroup with processes, and what cannot be enforced is explained. */
+static int divide_own_group(void)
+{
+    struct cgroup_tree own;
+    int status = 1;
+    cgroup_tree_open(&own, "berth-test-below", false);
+    if (!(own.features & CGROUP_KILL) ||
+        !cgroup_make(&own, "1.0", &(struct cgroup_limits){ .cpu_milli = 1000 }))
+        return 2;
+    pid_t pid = cgroup_fork(&own, "1.0");
+    if (pid == 0)
+        _exit(0);
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+        return 3;
+    bool limits = own.features & CGROUP_MEMORY && own.features & CGROUP_PIDS &&
+                  own.features & CGROUP_CPU;
+    if (!limits && !strstr(own.why, "has processes"))
+        return 4;
+    cgroup_remove(&own, "1.0");
+    cgroup_tree_close(&own);
+    return 0;
+}
+
+static void a_cgroup_with_processes_still_has_jobs(void **state)
+{
+    need(CGROUP_KILL);
+    assert_true(cgroup_make(&tree, "6.0", NO_LIMITS));
+    assert_int_equal(run_in("6.0", divide_own_group), 0);
+}
+
 #define TOO_MUCH (64 << 20)
 
 static int take_memory(void)
@@ -101,9 +163,13 @@ static void memory_is_limited(void **state)
     need(CGROUP_MEMORY);
     assert_true(cgroup_make(&tree, "2.0",
                             &(struct cgroup_limits){ .memory_bytes = TOO_MUCH / 4 }));
+    int oom = cgroup_open_oom(&tree, "2.0");
+    assert_int_equal(cgroup_count_oom_kills(oom), 0);
     int status = run_in("2.0", take_memory);
     assert_true(WIFSIGNALED(status));
     assert_int_equal(WTERMSIG(status), SIGKILL);
+    assert_true(cgroup_count_oom_kills(oom) > 0);
+    close(oom);
     assert_true(cgroup_make(&tree, "2.1",
                             &(struct cgroup_limits){ .memory_bytes = TOO_MUCH * 4l }));
     assert_int_equal(run_in("2.1", take_memory), 0);
@@ -192,7 +258,9 @@ static void a_process_is_known_by_its_start(void **state)
     assert_int_equal(attempt_open_process(getpid(), started + 1), -1);
 }
 
-RUN_CASES(CASE(all_processes_are_killed_wherever_they_went), CASE(memory_is_limited),
+RUN_CASES(CASE(all_processes_are_killed_wherever_they_went),
+          CASE(frozen_processes_are_killed),
+          CASE(a_cgroup_with_processes_still_has_jobs), CASE(memory_is_limited),
           CASE(processes_are_limited), CASE(other_gpus_cannot_be_opened),
           CASE(what_a_berthd_left_behind_is_removed),
           CASE(a_process_is_known_by_its_start));

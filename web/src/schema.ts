@@ -267,6 +267,8 @@ export interface Server {
   system?: boolean;
   /** what the kernel enforces for each job; absent on a cluster of Slurm */
   enforced?: ("processes" | "memory" | "pids" | "cpu" | "devices")[];
+  /** why the kernel does not enforce all of it; absent if it does */
+  not_enforced_because?: string;
   state_dir?: string;
   /** where other machines connect; absent: it does not listen */
   tls_port?: number;

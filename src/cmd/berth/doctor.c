@@ -210,12 +210,14 @@ static void check_isolation(struct json *checks, const struct json *server)
         size_t used = strlen(text);
         snprintf(text + used, sizeof has - used, "%s%s", used ? ", " : "", wanted[i]);
     }
-    char text[440];
-    snprintf(text, sizeof text, "enforced for each job: %s%s%s", *has ? has : "nothing",
-             *lacks ? "; not enforced: " : "", lacks);
+    const char *why = json_text_or(server, "not_enforced_because", "");
+    char text[900];
+    snprintf(text, sizeof text, "enforced for each job: %s%s%s%s%s",
+             *has ? has : "nothing", *lacks ? "; not enforced: " : "", lacks,
+             *lacks && *why ? ", because: " : "", *lacks ? why : "");
     if (enforced)
         add_check(checks, "isolation", *lacks ? LESS : FINE, text,
-                  "needs cgroups with these controllers, as root or delegated");
+                  "see 'What is enforced where' in docs/guide/security.md");
 }
 
 static void check_daemon(struct json *checks, const struct flags *flags)

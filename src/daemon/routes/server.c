@@ -104,12 +104,14 @@ static void write_enforced(const struct daemon_view *facts, struct buf *body)
                   { CGROUP_DEVICES, "devices" } };
     if (!facts->executor_self || !facts->executor->enforced)
         return;
-    uint32_t features = facts->executor->enforced(facts->executor_self);
+    const char *why = "";
+    uint32_t features = facts->executor->enforced(facts->executor_self, &why);
     json_write_open(body, "enforced", '[');
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (features & names[i].feature)
             json_write_text(body, NULL, names[i].name);
     json_write_close(body, ']');
+    json_write_text_if(body, "not_enforced_because", *why ? why : NULL);
 }
 
 void routes_write_server(struct routes *routes, const char *key, struct buf *body)

@@ -841,9 +841,10 @@ uint32_t local_count(const void *self)
     return local->count;
 }
 
-static uint32_t get_enforced(const void *self)
+static uint32_t get_enforced(const void *self, const char **ret_why)
 {
     const struct local *local = self;
+    *ret_why = local->attempts.cgroups.why;
     return local->attempts.cgroups.features;
 }
 
@@ -856,6 +857,8 @@ static void adopt_cgroups(struct local *local)
     snprintf(tree->v2, sizeof tree->v2, "%s",
              launcher_client_cgroup(local->setup.launcher));
     tree->features = launcher_client_features(local->setup.launcher);
+    snprintf(tree->why, sizeof tree->why, "%s",
+             launcher_client_why(local->setup.launcher));
 }
 
 /* berth-launch makes the folders of several users; berthd reads in them. */
