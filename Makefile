@@ -6,6 +6,7 @@
 #   make check        install what is missing, build, run every test
 #   make check-fresh  the last two in an empty Debian 12 (as root)
 #   make deb          Debian's packages, in build/deb
+#   make check-cgroup2   cgroups of version 2 alone, with systemd: a guest of qemu (as root)
 #   make check-packages  install, use, upgrade and purge them in an empty Debian 12 (as root)
 #   make bench        how fast: figures per second and per decision
 #   make soak         the slow tests, and 20 million inputs for the parsers
@@ -64,6 +65,11 @@ deb:
 	@tools/setup deb
 	@tools/deb
 
+check-cgroup2: all
+	@tools/setup guest
+	@ninja --quiet -C $(BUILD) tests/unit_cgroup tests/unit_local tests/libfake_nvml.so
+	@tools/check-cgroup2 || test $$? = 77
+
 check-packages: deb
 	@tools/setup fresh
 	@tools/check-packages
@@ -93,5 +99,5 @@ install: all
 clean:
 	rm -rf build build-asan build-clang build-coverage build-fuzz berth-report.html
 
-.PHONY: all demo demo-slurm check soak coverage evidence check-fresh deb check-packages bench pictures \
+.PHONY: all demo demo-slurm check soak coverage evidence check-fresh check-cgroup2 deb check-packages bench pictures \
 	format tidy install clean
