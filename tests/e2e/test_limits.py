@@ -9,7 +9,7 @@ import subprocess
 import sys
 import unittest
 
-from live import BUILD, Daemon, Wire, until
+from live import BUILD, FACTOR, Daemon, Wire, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -341,7 +341,7 @@ class Limits(unittest.TestCase):
         with open(os.path.join(self.daemon.state, "token"), encoding="ascii") as file:
             token = file.read().strip()
         for _ in range(20):
-            wire = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            wire = http.client.HTTPConnection("127.0.0.1", port, timeout=20 * FACTOR)
             wire.request("POST", "/v1/jobs", body=json.dumps(job(env={"A": "x" * (7 << 20)})),
                          headers={"Authorization": f"Bearer {token}"})
             self.assertEqual(wire.getresponse().status, 201)
