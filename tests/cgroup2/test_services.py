@@ -77,6 +77,7 @@ class Services(Case):
 
     def test_a_job_is_its_users_and_outside_the_services(self):
         ident, group = self.start(ANN, "--mem", "100M", "-c", "2", "--", "sleep", "3600")
+        systemctl("daemon-reload")  # systemd looks at all cgroups again
         pid = int(read(f"{group}/cgroup.procs").split()[0])
         self.assertEqual(os.stat(f"/proc/{pid}").st_uid, ANN.uid)
         supervisor = read(f"{group}.sup/cgroup.procs").split()
@@ -97,12 +98,12 @@ class Services(Case):
 
     def test_processors_are_shared_by_what_was_asked_for(self):
         groups = [self.start(ANN, "-c", count, "--", "/usr/bin/python3", "-ISc", BUSY)[1]
-                  for count in ("1", "3")]
+                  for count in ("1", "2")]
         until(lambda: all(usage_us(group) > 2000000 for group in groups))  # both have begun
         before = [usage_us(group) for group in groups]
         until(lambda: usage_us(groups[1]) - before[1] > 6000000)
         small, large = (usage_us(group) - old for group, old in zip(groups, before))
-        self.assertTrue(2.0 < large / small < 4.5, (small, large))
+        self.assertTrue(1.4 < large / small < 2.8, (small, large))
 
     def test_gpus_of_others_cannot_be_opened(self):
         for _ in range(2):
