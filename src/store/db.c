@@ -1,4 +1,10 @@
-/* db.c - SQLite behind a small interface. */
+/*
+ * db.c - SQLite behind a small interface.
+ *
+ * The library writes a transaction to its write-ahead log page by page, with two system calls
+ * for each.  Here they are joined: what follows in the log is gathered, and written when the
+ * log is synchronised or read.
+ */
 #include "store/db.h"
 
 #include <errno.h>
@@ -15,8 +21,11 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+#define JOIN_BYTES (64 * 1024) /* of the log, written at once */
+
 struct db {
     sqlite3 *handle;
+    sqlite3_stmt *begin, *commit;
     bool open; /* a transaction is open */
 };
 
@@ -44,12 +53,158 @@ static int run_sql(struct db *db, const char *sql, struct error *err)
                : set_error(db, err);
 }
 
+/* --- the write-ahead log ----------------------------------------------------------------- */
+
+/* A log that is open; the file of the library's own follows it in memory. */
+struct log_file {
+    sqlite3_file file; /* first */
+    char *bytes;       /* not written yet */
+    int count;
+    sqlite3_int64 at; /* where they belong */
+};
+
+static sqlite3_file *own_file(sqlite3_file *file)
+{
+    return (sqlite3_file *)((struct log_file *)file + 1);
+}
+
+/* What cannot be written is dropped: the transaction it belongs to fails. */
+static int flush_log(sqlite3_file *file)
+{
+    struct log_file *log = (struct log_file *)file;
+    sqlite3_file *own = own_file(file);
+    int count = log->count;
+    log->count = 0;
+    return count ? own->pMethods->xWrite(own, log->bytes, count, log->at) : SQLITE_OK;
+}
+
+static int log_write(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 at)
+{
+    struct log_file *log = (struct log_file *)file;
+    sqlite3_file *own = own_file(file);
+    bool follows = log->count == 0 || at == log->at + log->count;
+    int code = SQLITE_OK;
+    if (!follows || count > JOIN_BYTES - log->count)
+        code = flush_log(file);
+    if (code != SQLITE_OK || count > JOIN_BYTES)
+        return code != SQLITE_OK ? code : own->pMethods->xWrite(own, bytes, count, at);
+    if (!log->bytes)
+        log->bytes = memory_checked(malloc(JOIN_BYTES));
+    if (log->count == 0)
+        log->at = at;
+    memcpy(log->bytes + log->count, bytes, (size_t)count);
+    log->count += count;
+    return SQLITE_OK;
+}
+
+static int log_read(sqlite3_file *file, void *bytes, int count, sqlite3_int64 at)
+{
+    sqlite3_file *own = own_file(file);
+    int code = flush_log(file);
+    return code != SQLITE_OK ? code : own->pMethods->xRead(own, bytes, count, at);
+}
+
+static int log_sync(sqlite3_file *file, int flags)
+{
+    sqlite3_file *own = own_file(file);
+    int code = flush_log(file);
+    return code != SQLITE_OK ? code : own->pMethods->xSync(own, flags);
+}
+
+static int log_truncate(sqlite3_file *file, sqlite3_int64 size)
+{
+    sqlite3_file *own = own_file(file);
+    int code = flush_log(file);
+    return code != SQLITE_OK ? code : own->pMethods->xTruncate(own, size);
+}
+
+static int log_size(sqlite3_file *file, sqlite3_int64 *ret_size)
+{
+    sqlite3_file *own = own_file(file);
+    int code = flush_log(file);
+    return code != SQLITE_OK ? code : own->pMethods->xFileSize(own, ret_size);
+}
+
+static int log_control(sqlite3_file *file, int what, void *argument)
+{
+    sqlite3_file *own = own_file(file);
+    return own->pMethods->xFileControl(own, what, argument);
+}
+
+static int log_sector_size(sqlite3_file *file)
+{
+    sqlite3_file *own = own_file(file);
+    return own->pMethods->xSectorSize(own);
+}
+
+static int log_characteristics(sqlite3_file *file)
+{
+    sqlite3_file *own = own_file(file);
+    return own->pMethods->xDeviceCharacteristics(own);
+}
+
+static int log_close(sqlite3_file *file)
+{
+    sqlite3_file *own = own_file(file);
+    int code = flush_log(file);
+    free(((struct log_file *)file)->bytes);
+    int closed = own->pMethods->xClose(own);
+    return code != SQLITE_OK ? code : closed;
+}
+
+/* A log is never locked: the database is. */
+static const sqlite3_io_methods log_methods = {
+    .iVersion = 1,
+    .xClose = log_close,
+    .xRead = log_read,
+    .xWrite = log_write,
+    .xTruncate = log_truncate,
+    .xSync = log_sync,
+    .xFileSize = log_size,
+    .xFileControl = log_control,
+    .xSectorSize = log_sector_size,
+    .xDeviceCharacteristics = log_characteristics,
+};
+
+static sqlite3_vfs *own_files;   /* the library's own */
+static sqlite3_vfs joined_files; /* the same, but for logs */
+
+static int open_file(sqlite3_vfs *files, const char *name, sqlite3_file *file,
+                     int flags, int *ret_flags)
+{
+    if (!(flags & SQLITE_OPEN_WAL))
+        return own_files->xOpen(own_files, name, file, flags, ret_flags);
+    struct log_file *log = (struct log_file *)file;
+    *log = (struct log_file){ .file = { NULL } };
+    int code = own_files->xOpen(own_files, name, own_file(file), flags, ret_flags);
+    if (code == SQLITE_OK)
+        log->file.pMethods = &log_methods;
+    return code;
+}
+
+/* Before the first connection.  Statistics of memory would cost a lock per allocation. */
+static const char *prepare_library(void)
+{
+    if (own_files)
+        return joined_files.zName;
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    own_files = sqlite3_vfs_find(NULL);
+    joined_files = *own_files;
+    joined_files.zName = "berth";
+    joined_files.szOsFile += (int)sizeof(struct log_file);
+    joined_files.xOpen = open_file;
+    sqlite3_vfs_register(&joined_files, 0);
+    return joined_files.zName;
+}
+
+/* --- connections ---------------------------------------------------------------------------- */
+
 static int open_handle(struct db **ret_db, const char *path, int flags,
                        struct error *err)
 {
     struct db *db = memory_checked(calloc(1, sizeof *db));
     flags |= SQLITE_OPEN_NOMUTEX; /* a connection stays in one thread */
-    if (sqlite3_open_v2(path, &db->handle, flags, NULL) != SQLITE_OK) {
+    if (sqlite3_open_v2(path, &db->handle, flags, prepare_library()) != SQLITE_OK) {
         int r = error_set(err, -EIO, "%s: %s", path,
                           db->handle ? sqlite3_errmsg(db->handle) : "out of memory");
         db_close(db);
@@ -309,15 +464,21 @@ void db_real(struct db_query *query, int parameter, double value)
         sqlite3_bind_double(query->statement, parameter, value);
 }
 
+/* A write runs before its texts go; what selects rows is in use for longer. */
+static sqlite3_destructor_type lifetime(const struct db_query *query)
+{
+    return query->writes ? SQLITE_STATIC : SQLITE_TRANSIENT;
+}
+
 void db_text(struct db_query *query, int parameter, const char *text)
 {
-    sqlite3_bind_text(query->statement, parameter, text, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(query->statement, parameter, text, -1, lifetime(query));
 }
 
 void db_bytes(struct db_query *query, int parameter, const char *text, int64_t count)
 {
     sqlite3_bind_text64(query->statement, parameter, text, (uint64_t)count,
-                        SQLITE_TRANSIENT, SQLITE_UTF8);
+                        lifetime(query), SQLITE_UTF8);
 }
 
 void db_null(struct db_query *query, int parameter)
@@ -325,11 +486,23 @@ void db_null(struct db_query *query, int parameter)
     sqlite3_bind_null(query->statement, parameter);
 }
 
+/* Run a statement that is kept for the next time. */
+static int run_kept(struct db *db, sqlite3_stmt **statement, const char *sql,
+                    struct error *err)
+{
+    if (!*statement)
+        sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, statement,
+                           NULL);
+    int r = sqlite3_step(*statement) == SQLITE_DONE ? 0 : set_error(db, err);
+    sqlite3_reset(*statement);
+    return r;
+}
+
 static int begin_transaction(struct db *db, struct error *err)
 {
     if (db->open)
         return 0;
-    int r = run_sql(db, "BEGIN IMMEDIATE", err);
+    int r = run_kept(db, &db->begin, "BEGIN IMMEDIATE", err);
     db->open = r == 0;
     return r;
 }
@@ -388,7 +561,7 @@ int db_commit(struct db *db, struct error *err)
 {
     if (!db->open)
         return 0;
-    int r = run_sql(db, "COMMIT", err);
+    int r = run_kept(db, &db->commit, "COMMIT", err);
     if (r == 0)
         db->open = false;
     return r;

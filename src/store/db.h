@@ -38,7 +38,8 @@ struct db_query *db_prepare(struct db *db, const char *sql);
 struct db_query *db_prepare_once(struct db *db, const char *sql);
 void db_finish(struct db_query *query);
 
-/* Parameters count from 1, columns from 0. */
+/* Parameters count from 1, columns from 0.  A text stays until a write has run; a query that
+ * has rows copies it. */
 void db_int(struct db_query *query, int parameter, int64_t value);
 void db_real(struct db_query *query, int parameter, double value);     /* NAN: null */
 void db_text(struct db_query *query, int parameter, const char *text); /* NULL: null */
