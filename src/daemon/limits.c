@@ -18,7 +18,6 @@
 #include "base/memory.h"
 #include "base/units.h"
 #include "http/quota.h"
-#include "store/db.h"
 #include "store/store.h"
 #include "store/usage_rows.h"
 
@@ -112,7 +111,6 @@ void limits_init(struct limits *limits, const struct limits_setup *setup)
                                .names = setup->names,
                                .own_uid = setup->own_uid,
                                .job_max = setup->job_max };
-    limits->stored = usage_rows_prepare(setup->store);
     set_built_in(limits, setup->system);
     find_or_add_row(limits, LIMIT_DEFAULT, NULL);
     for (uint32_t i = 0; i < setup->setting_count; i++) {
@@ -126,7 +124,6 @@ void limits_release(struct limits *limits)
 {
     for (uint32_t i = 0; i < limits->row_count; i++)
         free(limits->rows[i].name);
-    db_finish(limits->stored);
     free(limits->rows);
     free(limits->uses);
     map_release(&limits->by_uid);
@@ -295,7 +292,7 @@ struct limits_use limits_used(const struct limits *limits, uint32_t uid)
 
 int64_t limits_stored(const struct limits *limits, uint32_t uid)
 {
-    return usage_rows_bytes(limits->stored, uid);
+    return usage_rows_bytes(store_usage(limits->store), uid);
 }
 
 void limits_expect_job(struct limits *limits, uint32_t uid)
@@ -389,8 +386,8 @@ static int check_stored(struct limits *limits, uint32_t uid,
                          length_of(texts[i].script) + USAGE_RECORD_BYTES);
     double used = (double)limits_stored(limits, uid);
     if (used + more > limit) {
-        int r =
-            usage_rows_reduce(limits->store, uid, (int64_t)(used + more - limit), err);
+        int r = usage_rows_reduce(store_usage(limits->store), uid,
+                                  (int64_t)(used + more - limit), err);
         if (r < 0)
             return r;
         used = (double)limits_stored(limits, uid);

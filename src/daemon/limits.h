@@ -60,7 +60,6 @@ struct limits_mark {
 
 struct limits {
     struct store *store;
-    struct db_query *stored; /* bytes of a user */
     struct limits_names names;
     uint32_t own_uid; /* that berthd runs as */
     uint32_t job_max; /* slots                */

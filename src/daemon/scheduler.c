@@ -163,7 +163,8 @@ static bool is_alone(void *context, uint64_t id, const char *name, uint32_t uid)
     struct scheduler *scheduler = context;
     struct db_query *query = db_prepare(
         store_reader(scheduler->store),
-        "SELECT 1 FROM job WHERE end_ns IS NULL AND id < ? AND name IS ? AND uid = ?");
+        "SELECT 1 FROM job WHERE id IN (SELECT id FROM live) AND id < ? AND name IS ? "
+        "AND uid = ?");
     db_int(query, 1, (int64_t)id);
     db_text(query, 2, name);
     db_int(query, 3, uid);

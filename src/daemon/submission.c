@@ -97,6 +97,7 @@ int submission_accept(struct submission *submission, const char *user,
                              .steps = request->spec.steps,
                              .submit_ns = at_ns,
                              .held = request->hold,
+                             .waits = waits,
                              .rejected = fits ? NULL : ret_rejected->text,
                              .request = fits ? texts->request
                                              : describe_rejected(scheduler, request),

@@ -18,7 +18,7 @@ const char *const migrations[MIGRATIONS_COUNT] = {
 
     /*
      * To version 3: the bytes that are kept of each user's jobs, counted by the database
-     * itself (usage_rows.c); 1024 is USAGE_RECORD_BYTES.
+     * itself; 1024 is USAGE_RECORD_BYTES.
      */
     "CREATE TABLE usage (uid INTEGER PRIMARY KEY, bytes INTEGER NOT NULL,"
     " reduced INTEGER NOT NULL DEFAULT 0);"
@@ -65,4 +65,13 @@ const char *const migrations[MIGRATIONS_COUNT] = {
     "scope TEXT NOT NULL, digest TEXT NOT NULL, created_ns INTEGER NOT NULL, "
     "expires_ns INTEGER NOT NULL, used_ns INTEGER NOT NULL, "
     "revoked_ns INTEGER NOT NULL);",
+
+    /*
+     * To version 6: bytes are counted by usage_rows.c, once for each commit, and not by a
+     * trigger for each row; and jobs that have not ended are those in 'live', without an
+     * index of their own.
+     */
+    "DROP TRIGGER usage_add; DROP TRIGGER usage_change; DROP TRIGGER usage_drop;"
+    "DROP TRIGGER usage_launch_add; DROP TRIGGER usage_launch_change;"
+    "DROP TRIGGER usage_launch_drop; DROP INDEX job_live;",
 };

@@ -22,16 +22,22 @@
 #include "store/migrations.h"
 #include "store/rows.h"
 #include "store/schema.h"
+#include "store/usage_rows.h"
 
 #define PRUNE_AT_ONCE 2000
 #define TEXT_MAX (16u << 20)
+
+/* The rows of a live job. */
+#define ROW_JOB 1  /* which users see   */
+#define ROW_LIVE 2 /* for the next start */
 
 struct store {
     struct db *db, *reader;
     const struct state *state;
     struct db_query *add_event, *add_job, *set_job, *end_job, *set_live, *drop_live,
         *set_entry, *set_hold, *set_fact, *get_fact, *get_request, *add_launch,
-        *drop_launch, *forget_env;
+        *get_launch, *drop_launch, *forget_env;
+    struct usage_rows *usage;
     char *path;
     struct stat file; /* as it was opened */
     uint64_t seq;
@@ -39,7 +45,7 @@ struct store {
 
     job_id *dirty; /* slots whose rows are to be written */
     uint32_t dirty_count, dirty_room;
-    bool *is_dirty;
+    uint8_t *dirty_rows; /* which, by slot */
     uint32_t slot_room;
 
     int failure; /* the first since the last commit */
@@ -59,8 +65,8 @@ static void prepare_queries(struct store *store)
         db, "INSERT INTO event (seq, at_ns, kind, job, text) VALUES (?, ?, ?, ?, ?)");
     store->add_job = db_prepare(
         db, "INSERT INTO job (id, uid, user, name, class, state, reason, gpus, types, "
-            "entity, array_id, array_index, submit_ns, end_ns, steps, held, request) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+            "entity, array_id, array_index, submit_ns, end_ns, steps, held, request, "
+            "step) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     store->set_job = db_prepare(
         db,
         "UPDATE job SET class = ?, state = ?, placement = coalesce(?, placement), "
@@ -83,10 +89,11 @@ static void prepare_queries(struct store *store)
             "WHERE id = ?");
     store->add_launch =
         db_prepare(db, "INSERT INTO launch (id, env, script) VALUES (?, ?, ?)");
-    store->drop_launch =
-        db_prepare(db, "DELETE FROM launch WHERE id = ? AND script IS NULL");
-    store->forget_env =
-        db_prepare(db, "UPDATE launch SET env = NULL WHERE id = ? AND env IS NOT NULL");
+    store->get_launch = db_prepare(
+        db, "SELECT uid, length(CAST(env AS BLOB)), length(CAST(script AS BLOB)) FROM "
+            "launch JOIN job USING (id) WHERE id = ?");
+    store->drop_launch = db_prepare(db, "DELETE FROM launch WHERE id = ?");
+    store->forget_env = db_prepare(db, "UPDATE launch SET env = NULL WHERE id = ?");
 }
 
 static uint64_t read_number(struct db *db, const char *sql)
@@ -122,6 +129,7 @@ int store_open(struct store **ret_store, const char *path, struct error *err)
         return r;
     }
     prepare_queries(store);
+    store->usage = usage_rows_new(store->db);
     store->path = memory_text(path);
     stat(path, &store->file);
     store->seq = read_number(store->db, "SELECT max(seq) FROM event");
@@ -134,13 +142,14 @@ void store_close(struct store *store)
     if (!store)
         return;
     struct db_query *all[] = {
-        store->add_event,   store->add_job,   store->set_job,     store->end_job,
-        store->set_live,    store->drop_live, store->set_entry,   store->set_hold,
-        store->set_fact,    store->get_fact,  store->get_request, store->add_launch,
-        store->drop_launch, store->forget_env
+        store->add_event,  store->add_job,     store->set_job,     store->end_job,
+        store->set_live,   store->drop_live,   store->set_entry,   store->set_hold,
+        store->set_fact,   store->get_fact,    store->get_request, store->add_launch,
+        store->get_launch, store->drop_launch, store->forget_env
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         db_finish(all[i]);
+    usage_rows_free(store->usage);
     db_close(store->reader);
     db_close(store->db);
     buf_release(&store->text);
@@ -149,7 +158,7 @@ void store_close(struct store *store)
     buf_release(&store->pending_shares);
     buf_release(&store->served);
     free(store->dirty);
-    free(store->is_dirty);
+    free(store->dirty_rows);
     free(store->path);
     free(store);
 }
@@ -176,6 +185,11 @@ struct db *store_reader(struct store *store)
 struct db *store_writer(struct store *store)
 {
     return store->db;
+}
+
+struct usage_rows *store_usage(struct store *store)
+{
+    return store->usage;
 }
 
 uint64_t store_last_seq(const struct store *store)
@@ -205,6 +219,12 @@ static void run_query(struct store *store, struct db_query *query)
     if (store->failure == 0)
         keep_failure(store, db_run(query, &err), &err);
 }
+
+/* What is kept to start a job of this user, in bytes. */
+struct launch_bytes {
+    uint32_t uid;
+    int64_t env, script;
+};
 
 /* --- a job's rows -------------------------------------------------------------------- */
 
@@ -275,13 +295,35 @@ static void write_live(struct store *store, job_id id)
     run_query(store, store->set_live);
 }
 
+/* What is kept to start a job.  1; 0: there is none. */
+static int read_launch(struct store *store, uint64_t id, struct launch_bytes *bytes,
+                       struct error *err)
+{
+    struct db_query *query = store->get_launch;
+    db_int(query, 1, (int64_t)id);
+    int r = db_next(query, err);
+    if (r != 1)
+        return r;
+    *bytes = (struct launch_bytes){ .uid = (uint32_t)db_get_int(query, 0),
+                                    .env = db_get_int(query, 1),
+                                    .script = db_get_int(query, 2) };
+    db_reset(query);
+    return 1;
+}
+
 /* Environments hold secrets: they are not kept longer than they are needed. */
 static void forget_launch(struct store *store, uint64_t id)
 {
-    db_int(store->drop_launch, 1, (int64_t)id);
-    run_query(store, store->drop_launch);
-    db_int(store->forget_env, 1, (int64_t)id);
-    run_query(store, store->forget_env);
+    struct launch_bytes bytes;
+    struct error err;
+    int r = read_launch(store, id, &bytes, &err);
+    keep_failure(store, r, &err);
+    if (r != 1)
+        return;
+    struct db_query *query = bytes.script ? store->forget_env : store->drop_launch;
+    db_int(query, 1, (int64_t)id);
+    run_query(store, query);
+    usage_rows_count(store->usage, bytes.uid, -bytes.env);
 }
 
 static const char *end_state(const struct job *job, const struct event *event)
@@ -325,19 +367,19 @@ static void write_end(struct store *store, const struct view *view,
 
 static void grow_slots(struct store *store, job_id id)
 {
-    store->is_dirty =
-        grow_array(store->is_dirty, &store->slot_room, id + 1, sizeof *store->is_dirty);
+    store->dirty_rows = grow_array(store->dirty_rows, &store->slot_room, id + 1,
+                                   sizeof *store->dirty_rows);
 }
 
-static void mark_dirty(struct store *store, job_id id)
+static void mark_dirty(struct store *store, job_id id, uint8_t rows)
 {
     grow_slots(store, id);
-    if (store->is_dirty[id])
-        return;
-    store->dirty = grow_array(store->dirty, &store->dirty_room, store->dirty_count + 1,
-                              sizeof *store->dirty);
-    store->is_dirty[id] = true;
-    store->dirty[store->dirty_count++] = id;
+    if (!store->dirty_rows[id]) {
+        store->dirty = grow_array(store->dirty, &store->dirty_room,
+                                  store->dirty_count + 1, sizeof *store->dirty);
+        store->dirty[store->dirty_count++] = id;
+    }
+    store->dirty_rows[id] |= rows;
 }
 
 /* --- events -------------------------------------------------------------------------- */
@@ -366,7 +408,7 @@ static void write_event(struct store *store, const struct view *view,
 static void mark_others(struct store *store)
 {
     for (uint32_t i = 0; i < store->state->touched_count; i++)
-        mark_dirty(store, store->state->touched[i]);
+        mark_dirty(store, store->state->touched[i], ROW_JOB | ROW_LIVE);
 }
 
 void store_event(void *self, const struct view *view, const struct event *event)
@@ -383,7 +425,9 @@ void store_event(void *self, const struct view *view, const struct event *event)
         return;
     mark_others(store);
     if (view->jobs[event->job].state != JOB_FREE) {
-        mark_dirty(store, event->job);
+        /* store_add_job() has just written the other one. */
+        mark_dirty(store, event->job,
+                   event->kind == EVENT_SUBMITTED ? ROW_LIVE : ROW_JOB | ROW_LIVE);
         return;
     }
     grow_slots(store, event->job);
@@ -407,13 +451,17 @@ int store_commit(void *self, struct error *err)
     struct store *store = self;
     for (uint32_t i = 0; i < store->dirty_count; i++) {
         job_id id = store->dirty[i];
-        store->is_dirty[id] = false;
+        uint8_t rows = store->dirty_rows[id];
+        store->dirty_rows[id] = 0;
         if (store->state->jobs[id].state == JOB_FREE)
             continue; /* it has ended since */
-        write_job(store, id);
+        if (rows & ROW_JOB)
+            write_job(store, id);
         write_live(store, id);
     }
     store->dirty_count = 0;
+    if (store->failure == 0)
+        store->failure = usage_rows_write(store->usage, &store->failure_text);
     if (store->failure < 0) {
         if (err)
             *err = store->failure_text;
@@ -426,14 +474,20 @@ int store_commit(void *self, struct error *err)
 void store_rollback(struct store *store)
 {
     db_rollback(store->db);
+    usage_rows_forget(store->usage);
     store->failure = 0;
     for (uint32_t i = 0; i < store->dirty_count; i++)
-        store->is_dirty[store->dirty[i]] = false;
+        store->dirty_rows[store->dirty[i]] = 0;
     store->dirty_count = 0;
     store->seq = read_number(store->db, "SELECT max(seq) FROM event");
 }
 
 /* --- changes without an event ---------------------------------------------------------- */
+
+static int64_t length_of(const char *text)
+{
+    return text ? (int64_t)strlen(text) : 0;
+}
 
 static int add_launch(struct store *store, const struct store_job *job,
                       struct error *err)
@@ -452,7 +506,7 @@ int store_add_job(struct store *store, const struct store_job *job, struct error
     db_text(query, 3, job->user);
     db_text(query, 4, job->name);
     db_text(query, 5, job->class == CLASS_TE ? "te" : "be");
-    db_text(query, 6, job->rejected ? "REJECTED" : job->held ? "HELD" : "PENDING");
+    db_text(query, 6, job->rejected ? "REJECTED" : job->waits ? "HELD" : "PENDING");
     db_text(query, 7, job->rejected);
     db_int(query, 8, job->gpus);
     db_text(query, 9, job->types);
@@ -469,23 +523,21 @@ int store_add_job(struct store *store, const struct store_job *job, struct error
     positive_or_null(query, 15, job->steps);
     db_int(query, 16, job->held);
     db_text(query, 17, job->request);
+    db_real(query, 18, job->rejected ? (double)NAN : 0);
     int r = db_run(query, err);
     bool launches = !job->rejected && (job->env || job->script);
-    return r < 0 || !launches ? r : add_launch(store, job, err);
-}
-
-static int drop_script(struct store *store, uint64_t id, struct error *err)
-{
-    struct db_query *query =
-        db_prepare(store->db, "DELETE FROM launch WHERE id = ?1 AND NOT EXISTS "
-                              "(SELECT 1 FROM job WHERE id = ?1)");
-    db_int(query, 1, (int64_t)id);
-    int r = db_run(query, err);
-    db_finish(query);
+    if (r == 0 && launches)
+        r = add_launch(store, job, err);
+    if (r == 0)
+        usage_rows_count(
+            store->usage, job->uid,
+            USAGE_RECORD_BYTES + length_of(job->request) +
+                (launches ? length_of(job->env) + length_of(job->script) : 0));
     return r;
 }
 
-int store_retire(struct store *store, uint64_t id, struct error *err)
+/* Returns how many were moved. */
+static int64_t move_ended(struct store *store, uint64_t id, struct error *err)
 {
     struct db_query *query = db_prepare(
         store->db,
@@ -495,7 +547,21 @@ int store_retire(struct store *store, uint64_t id, struct error *err)
     db_int(query, 1, (int64_t)id);
     int r = db_run(query, err);
     db_finish(query);
-    return r < 0 ? r : drop_script(store, id, err);
+    return r < 0 ? r : db_changes(store->db);
+}
+
+int store_retire(struct store *store, uint64_t id, struct error *err)
+{
+    struct launch_bytes bytes = { 0 };
+    int r = read_launch(store, id, &bytes, err);
+    if (r < 0)
+        return r;
+    int64_t moved = move_ended(store, id, err);
+    if (moved <= 0 || r == 0)
+        return moved < 0 ? (int)moved : 0;
+    usage_rows_count(store->usage, bytes.uid, -(bytes.env + bytes.script));
+    db_int(store->drop_launch, 1, (int64_t)id);
+    return db_run(store->drop_launch, err);
 }
 
 void store_write_entry(void *self, const struct ledger_entry *entry,
@@ -534,11 +600,29 @@ int store_hold(struct store *store, uint64_t id, bool held, struct error *err)
     return db_run(store->set_hold, err);
 }
 
+#define OLD_SCRIPTS \
+    "(SELECT id FROM launch JOIN job USING (id) WHERE end_ns < ?1 ORDER BY id LIMIT " \
+    "?2)"
+
+static void count_old_scripts(struct store *store, int64_t before_ns)
+{
+    struct db_query *query =
+        db_prepare(store->db, "SELECT uid, sum(length(CAST(script AS BLOB))) FROM "
+                              "launch JOIN job USING (id) WHERE id IN " OLD_SCRIPTS
+                              " GROUP BY uid");
+    db_int(query, 1, before_ns);
+    db_int(query, 2, PRUNE_AT_ONCE);
+    while (db_next(query, NULL) == 1)
+        usage_rows_count(store->usage, (uint32_t)db_get_int(query, 0),
+                         -db_get_int(query, 1));
+    db_finish(query);
+}
+
 static int64_t prune_scripts(struct store *store, int64_t before_ns, struct error *err)
 {
-    struct db_query *query = db_prepare(
-        store->db, "DELETE FROM launch WHERE id IN (SELECT id FROM launch JOIN job "
-                   "USING (id) WHERE end_ns < ? LIMIT ?)");
+    count_old_scripts(store, before_ns);
+    struct db_query *query =
+        db_prepare(store->db, "DELETE FROM launch WHERE id IN " OLD_SCRIPTS);
     db_int(query, 1, before_ns);
     db_int(query, 2, PRUNE_AT_ONCE);
     int r = db_run(query, err);

@@ -22,6 +22,7 @@ struct error;
 struct ledger_entry;
 struct state;
 struct store;
+struct usage_rows;
 
 /* The file is made where there is none.  'state' is the engine's, and outlives this. */
 int store_open(struct store **ret_store, const char *path, struct error *err);
@@ -39,7 +40,8 @@ struct store_job {
     uint32_t array_index;
     double steps; /* 0: not known */
     int64_t submit_ns;
-    bool held;            /* by its owner */
+    bool held;  /* by its owner */
+    bool waits; /* is HELD until a condition is met: its owner's, or another */
     const char *rejected; /* why it can never run; or NULL */
     const char *request;  /* JSON, all but the next two                  */
     const char *env;      /* JSON: an object, or NULL; kept until its end */
@@ -98,9 +100,12 @@ void store_observe(struct store *store,
 /* The connection for queries: it sees what is committed. */
 struct db *store_reader(struct store *store);
 
-/* The connection for tables with files of their own (usage_rows.c): what they write belongs
+/* The connection for tables with files of their own (submission_keys.c): what they write belongs
  * to the next commit, and is discarded by a rollback. */
 struct db *store_writer(struct store *store);
+
+/* What is kept of each user's jobs. */
+struct usage_rows *store_usage(struct store *store);
 
 /*
  * The request of a job as it was accepted; a copy, to be freed.  NULL: no such job.  That of a

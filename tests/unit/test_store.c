@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "store/migrations.h"
 #include "store/rows.h"
 #include "store/store.h"
+#include "store/usage_rows.h"
 
 static char folder[64], path[80], other[80];
 static struct world w;
@@ -358,6 +360,7 @@ static void a_job_is_stored_as_submitted(void **state)
                              .steps = 100,
                              .submit_ns = SECONDS(5),
                              .held = true,
+                             .waits = true,
                              .request = "{}" };
     works(store_add_job(store, &job, &err));
     works(store_hold(store, 1, false, &err));
@@ -533,6 +536,76 @@ static void scripts_of_jobs_that_ended_long_ago_are_deleted(void **state)
     assert_request(row.id, "{\"script\":\"#!/bin/sh\"}"); /* it waits */
 }
 
+/* What usage_rows.c says of user 5, and what there is. */
+static void assert_usage(void)
+{
+    char want[40];
+    works(store_commit(store, &err));
+    snprintf(want, sizeof want, "%lld",
+             (long long)usage_rows_bytes(store_usage(store), 5));
+    assert_string_equal(ask("SELECT sum(1024 + length(CAST(request AS BLOB)) + "
+                            "coalesce(length(CAST(env AS BLOB)), 0) + "
+                            "coalesce(length(CAST(script AS BLOB)), 0)) "
+                            "FROM job LEFT JOIN launch USING (id) WHERE uid = 5"),
+                        want);
+    assert_string_equal(ask("SELECT bytes FROM usage WHERE uid = 5"), want);
+}
+
+static void bytes_of_a_user_follow_the_rows(void **state)
+{
+    struct store_job row = { .id = w.id_next,
+                             .uid = 5,
+                             .user = "ada",
+                             .request = "{\"name\":\"é\"}",
+                             .env = "{\"KEY\":\"é\"}",
+                             .script = "\"#!/bin/sh\"" };
+    works(store_add_job(store, &row, &err));
+    row = (struct store_job){
+        .id = row.id + 1, .uid = 5, .user = "ada", .request = "{}", .env = "{}"
+    };
+    works(store_add_job(store, &row, &err));
+    row.id++;
+    row.rejected = "too large";
+    works(store_add_job(store, &row, &err));
+    assert_usage();
+    uint64_t first = w.id_next;
+    job_id jobs[] = { world_running(&w, (struct job){ .gpus = 1 }),
+                      world_running(&w, (struct job){ .gpus = 1 }) };
+    for (size_t i = 0; i < 2; i++) {
+        end_job(jobs[i], (struct event){ .kind = EVENT_FINISHED });
+        assert_usage(); /* without its environment */
+    }
+    works(store_retire(store, first, &err));
+    assert_usage(); /* without its script */
+    works(usage_rows_reduce(store_usage(store), 5, 1, &err));
+    assert_usage();
+    int64_t bytes = usage_rows_bytes(store_usage(store), 5);
+    usage_rows_count(store_usage(store), 5, 7);
+    assert_int_equal(usage_rows_bytes(store_usage(store), 5), bytes + 7);
+    store_rollback(store);
+    assert_usage();
+}
+
+/* Many pages, more than are gathered at once, are all there after a start. */
+static void a_large_commit_is_read_again(void **state)
+{
+    char *text = malloc(300001);
+    memset(text, 'x', 300000);
+    text[300000] = '\0';
+    for (uint64_t id = 1; id <= 20; id++) {
+        text[0] = (char)('a' + id);
+        struct store_job row = { .id = id, .user = "ada", .request = text };
+        works(store_add_job(store, &row, &err));
+    }
+    works(store_commit(store, &err));
+    open_again();
+    for (uint64_t id = 1; id <= 20; id++) {
+        text[0] = (char)('a' + id);
+        assert_request(id, text);
+    }
+    free(text);
+}
+
 /* The first trouble is kept, the rest is not tried, and the commit says it. */
 static void a_failure_is_returned_by_the_commit(void **state)
 {
@@ -669,6 +742,7 @@ static void an_entry_of_the_ledger_is_read_as_it_was_written(void **state)
 
 RUN_CASES(
     CASE(scripts_of_jobs_that_ended_long_ago_are_deleted),
+    CASE(bytes_of_a_user_follow_the_rows), CASE(a_large_commit_is_read_again),
     CASE(what_is_committed_is_there_again),
     CASE(an_environment_is_kept_until_the_job_has_ended),
     CASE(what_is_not_committed_is_gone), CASE(a_store_of_a_newer_version_is_refused),

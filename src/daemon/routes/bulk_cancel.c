@@ -190,7 +190,7 @@ static struct db_query *select_jobs(struct db *db, const struct cancel_filter *f
 {
     struct buf sql;
     buf_init(&sql, SQL_MAX);
-    buf_text(&sql, "SELECT id FROM job WHERE end_ns IS NULL");
+    buf_text(&sql, "SELECT id FROM job WHERE id IN (SELECT id FROM live)");
     if (uid)
         buf_text(&sql, " AND uid = ?1");
     if (filter->user)

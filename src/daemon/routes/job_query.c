@@ -105,7 +105,7 @@ static void write_sql(struct buf *sql, const struct job_filter *filter)
 {
     bool live = !filter->ended || (filter->states && !(filter->states >> LIVE_STATES));
     buf_text(sql, "SELECT " COLUMNS ", NULL FROM job WHERE ");
-    buf_text(sql, live ? "end_ns IS NULL" : "1");
+    buf_text(sql, live ? "id IN (SELECT id FROM live)" : "1");
     if (filter->states)
         add_states(sql, filter->states);
     if (filter->user)
