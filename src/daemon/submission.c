@@ -137,15 +137,18 @@ static int check_dependencies(struct scheduler *scheduler,
     return 0;
 }
 
-/*
- * Accept these, all or none.  'texts' are the requests as they are kept.  Ids are given at once and
- * are good when the pass has been committed: reply after_commit.  A job that can never run is
- * recorded as rejected, and 'ret_rejected', if it is the only one, says why ("" else).
- */
-static int submit_batch(struct submission *submission, const struct caller *caller,
-                        struct request *requests, const struct request_texts *texts,
-                        uint32_t count, uint64_t *ret_ids, struct error *ret_rejected,
-                        struct error *err)
+/* Requests that came together, and as they are kept. */
+struct submission_batch {
+    struct request *requests;
+    struct request_texts *texts;
+    uint64_t *ids;
+    uint32_t count;
+    bool several; /* they came as a list */
+};
+
+/* May all of these be accepted?  Nothing is recorded. */
+static int check_batch(struct submission *submission, const struct caller *caller,
+                       const struct submission_batch *batch, struct error *err)
 {
     struct scheduler *scheduler = submission->scheduler;
     int r = scheduler_check_open(scheduler, err);
@@ -154,31 +157,41 @@ static int submit_batch(struct submission *submission, const struct caller *call
     if (scheduler->executor->submit_command)
         return error_set(err, -EINVAL, "jobs of this cluster are submitted with %s",
                          scheduler->executor->submit_command);
-    r = limits_admit(scheduler->limits, caller->uid, requests, texts, count, err);
+    r = limits_admit(scheduler->limits, caller->uid, batch->requests, batch->texts,
+                     batch->count, err);
     if (r < 0)
         return r;
-    if (scheduler->engine.state.live_count + scheduler->coming + count >
+    if (scheduler->engine.state.live_count + scheduler->coming + batch->count >
         limits_slots(scheduler->limits, caller->uid))
         return error_set(err, -ENOBUFS, "%u jobs are waiting or running: no more fit",
                          scheduler->engine.state.live_count);
-    for (uint32_t i = 0; i < count && r == 0; i++)
-        r = check_dependencies(scheduler, &requests[i], err);
-    if (r < 0)
-        return r;
-    struct user user = users_find(scheduler->users, caller->uid);
+    for (uint32_t i = 0; i < batch->count && r == 0; i++)
+        r = check_dependencies(scheduler, &batch->requests[i], err);
+    return r;
+}
+
+/*
+ * Accept these, which were checked, all or none.  Ids are given at once and are good when the
+ * pass has been committed: reply after_commit.  A job that can never run is recorded as rejected,
+ * and 'ret_rejected', if it is the only one, says why ("" else).
+ */
+static int accept_batch(struct submission *submission, const struct caller *caller,
+                        const struct submission_batch *batch,
+                        struct error *ret_rejected, struct error *err)
+{
+    struct user user = users_find(submission->scheduler->users, caller->uid);
     uint64_t first = submission->id_next;
-    for (uint32_t i = 0; i < count && r == 0; i++) {
-        struct request *request = &requests[i];
+    int r = 0;
+    for (uint32_t i = 0; i < batch->count && r == 0; i++) {
+        struct request *request = &batch->requests[i];
         request->spec.id = submission->id_next++;
         request->launch.id = request->spec.id;
         request->launch.uid = caller->uid;
         request->launch.array_id = request->in_array ? first : 0;
-        ret_ids[i] = request->spec.id;
-        r = submission_accept(submission, user.name, request, &texts[i], false,
+        batch->ids[i] = request->spec.id;
+        r = submission_accept(submission, user.name, request, &batch->texts[i], false,
                               ret_rejected, err);
     }
-    if (r < 0)
-        submission->failed(submission->context, err); /* half of them are recorded */
     return r;
 }
 
@@ -308,46 +321,51 @@ static bool is_key(const char *text)
     return count > 0 && count <= SUBMISSION_KEY_MAX;
 }
 
-/*
- * Read the key of a request; 'keyed->key' is NULL if it has none.  1: this was submitted
- * before, and 'keyed' says what; 0: it is new.  -EINVAL: no such key can be; -EBADF: the key
- * was used for another body.
- */
-static int find_keyed(struct submission *submission, const struct http_request *request,
-                      struct keyed_submission *keyed, struct error *err)
+/* Read the key of a request; 'keyed->key' is NULL if it has none.  -EINVAL: no such key can be. */
+static int read_key(const struct submission *submission,
+                    const struct http_request *request, struct keyed_submission *keyed,
+                    struct error *err)
 {
     const char *key = http_header(request, "Idempotency-Key");
-    int64_t now_ns = scheduler_now_ns(submission->scheduler);
-    *keyed =
-        (struct keyed_submission){ .uid = request->uid, .key = key, .at_ns = now_ns };
+    *keyed = (struct keyed_submission){ .uid = request->uid };
     if (!key)
         return 0;
-    uint64_t hash = hash_bytes(HASH_BYTES_START, request->body, request->body_size);
-    keyed->hash = hash;
     if (!is_key(key))
         return error_set(err, -EINVAL,
                          "Idempotency-Key: want 1 to %d visible ASCII characters",
                          SUBMISSION_KEY_MAX);
+    keyed->key = key;
+    keyed->at_ns = scheduler_now_ns(submission->scheduler);
+    keyed->hash = hash_bytes(HASH_BYTES_START, request->body, request->body_size);
+    return 0;
+}
+
+/* Look for what was submitted under the key.  1: 'keyed' says what; 0: nothing was.  -EBADF:
+ * the key was used for another body. */
+static int find_keyed(struct submission *submission, struct keyed_submission *keyed,
+                      struct error *err)
+{
+    uint64_t hash = keyed->hash;
+    if (!keyed->key)
+        return 0;
     int r = submission_keys_find(submission->keys, keyed,
-                                 now_ns - SUBMISSION_KEYS_KEEP_NS, err);
+                                 keyed->at_ns - SUBMISSION_KEYS_KEEP_NS, err);
     if (r == 1 && keyed->hash != hash)
         return error_set(err, -EBADF,
                          "Idempotency-Key: %.40s was used for another submission; "
                          "choose a new key",
-                         key);
+                         keyed->key);
     return r;
 }
 
-/* Remember what was accepted just now, if it has a key; durable with its jobs. */
+/* Remember what is being accepted, if it has a key; durable with its jobs.  1: there was a
+ * submission of that key. */
 static int add_keyed(struct submission *submission, struct keyed_submission *keyed,
                      struct error *err)
 {
-    if (!keyed->key)
-        return 0;
-    int r = submission_keys_add(submission->keys, keyed, err);
-    if (r < 0)
-        submission->failed(submission->context, err); /* its jobs are recorded */
-    return r;
+    return keyed->key ? submission_keys_add(submission->keys, keyed,
+                                            keyed->at_ns - SUBMISSION_KEYS_KEEP_NS, err)
+                      : 0;
 }
 
 /* ---- routes: submitting ---- */
@@ -358,15 +376,6 @@ static struct submission *submission_of(struct routes *routes)
     daemon_view_of(routes->daemon, &facts);
     return facts.submission;
 }
-
-/* Requests that came together, and as they are kept. */
-struct submission_batch {
-    struct request *requests;
-    struct request_texts *texts;
-    uint64_t *ids;
-    uint32_t count;
-    bool several; /* they came as a list */
-};
 
 static void allocate_batch(struct submission_batch *batch, struct arena *arena,
                            uint32_t count)
@@ -507,6 +516,7 @@ static void write_submitted(const struct keyed_submission *keyed,
     reply->after_commit = true;
 }
 
+/* 1: there was a submission of this key, and nothing was accepted. */
 static int submit_new(struct routes *routes, const struct http_request *request,
                       struct keyed_submission *keyed, struct error *ret_rejected,
                       struct error *err)
@@ -516,16 +526,39 @@ static int submit_new(struct routes *routes, const struct http_request *request,
     struct caller caller = routes_caller(request);
     int r = read_batch(&batch, request, err);
     if (r == 0)
-        r = submit_batch(submission, &caller, batch.requests, batch.texts, batch.count,
-                         batch.ids, ret_rejected, err);
+        r = check_batch(submission, &caller, &batch, err);
     if (r < 0)
         return r;
-    for (uint32_t i = 0; i < batch.count; i++)
-        map_put(&routes->owners, batch.ids[i], caller.uid);
-    keyed->first_id = batch.ids[0];
+    keyed->first_id = submission->id_next;
     keyed->count = batch.count;
     keyed->several = batch.several;
-    return add_keyed(submission, keyed, err);
+    r = add_keyed(submission, keyed, err);
+    if (r == 0)
+        r = accept_batch(submission, &caller, &batch, ret_rejected, err);
+    if (r < 0)
+        submission->failed(submission->context, err); /* half of it is recorded */
+    for (uint32_t i = 0; i < batch.count && r == 0; i++)
+        map_put(&routes->owners, batch.ids[i], caller.uid);
+    return r;
+}
+
+/* What was submitted before is looked for last: it is rare. */
+static int submit_once(struct routes *routes, const struct http_request *request,
+                       struct keyed_submission *keyed, struct error *ret_rejected,
+                       struct error *err)
+{
+    struct submission *submission = submission_of(routes);
+    struct error inner = { "" };
+    int r = scheduler_check_open(submission->scheduler, err);
+    if (r == 0)
+        r = read_key(submission, request, keyed, err);
+    if (r < 0)
+        return r;
+    r = submit_new(routes, request, keyed, ret_rejected, err);
+    int found = r == 0 ? 0 : find_keyed(submission, keyed, &inner);
+    if (found < 0)
+        *err = inner;
+    return found ? found : r;
 }
 
 static void submit_jobs(struct routes *routes, const struct http_request *request,
@@ -535,12 +568,8 @@ static void submit_jobs(struct routes *routes, const struct http_request *reques
     struct error err = { "" }, rejected = { "" };
     struct keyed_submission keyed;
     struct scheduler *scheduler = submission_of(routes)->scheduler;
-    int r = scheduler_check_open(scheduler, &err);
-    if (r == 0)
-        r = find_keyed(submission_of(routes), request, &keyed, &err);
-    if (r == 0)
-        r = submit_new(routes, request, &keyed, &rejected, &err);
-    else if (r == 1)
+    int r = submit_once(routes, request, &keyed, &rejected, &err);
+    if (r == 1)
         find_rejection(scheduler, keyed.first_id, &rejected);
     if (r == -EBADF)
         http_reply_error(reply, 422, NULL, err.text);

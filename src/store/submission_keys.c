@@ -17,9 +17,11 @@ struct submission_keys *submission_keys_new(struct db *db)
     keys->db = db;
     keys->find = db_prepare(db, "SELECT at_ns, hash, first_id, count, several FROM "
                                 "submission WHERE uid = ? AND key = ? AND at_ns >= ?");
-    keys->add = db_prepare(db, "INSERT OR REPLACE INTO submission (uid, key, at_ns, "
-                               "hash, first_id, count, several) "
-                               "VALUES (?, ?, ?, ?, ?, ?, ?)");
+    keys->add = db_prepare(
+        db, "INSERT INTO submission (uid, key, at_ns, hash, first_id, count, several) "
+            "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (uid, key) DO UPDATE SET "
+            "at_ns = ?3, hash = ?4, first_id = ?5, count = ?6, several = ?7 "
+            "WHERE at_ns < ?8");
     keys->prune = db_prepare(db, "DELETE FROM submission WHERE at_ns < ?");
     return keys;
 }
@@ -54,7 +56,8 @@ int submission_keys_find(struct submission_keys *keys, struct keyed_submission *
 }
 
 int submission_keys_add(struct submission_keys *keys,
-                        const struct keyed_submission *keyed, struct error *err)
+                        const struct keyed_submission *keyed, int64_t since_ns,
+                        struct error *err)
 {
     db_int(keys->add, 1, keyed->uid);
     db_text(keys->add, 2, keyed->key);
@@ -63,7 +66,9 @@ int submission_keys_add(struct submission_keys *keys,
     db_int(keys->add, 5, (int64_t)keyed->first_id);
     db_int(keys->add, 6, keyed->count);
     db_int(keys->add, 7, keyed->several);
-    return db_run(keys->add, err);
+    db_int(keys->add, 8, since_ns);
+    int r = db_run(keys->add, err);
+    return r < 0 ? r : db_changes(keys->db) == 0;
 }
 
 int64_t submission_keys_prune(struct submission_keys *keys, int64_t before_ns,

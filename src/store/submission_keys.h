@@ -36,8 +36,10 @@ void submission_keys_free(struct submission_keys *keys);
 int submission_keys_find(struct submission_keys *keys, struct keyed_submission *keyed,
                          int64_t since_ns, struct error *err);
 
+/* Remember it, unless there is one of this user and key since 'since_ns': then 1. */
 int submission_keys_add(struct submission_keys *keys,
-                        const struct keyed_submission *keyed, struct error *err);
+                        const struct keyed_submission *keyed, int64_t since_ns,
+                        struct error *err);
 
 /* Forget those before that time: how many there were, or an error. */
 int64_t submission_keys_prune(struct submission_keys *keys, int64_t before_ns,

@@ -47,14 +47,17 @@ static struct keyed_submission make_keyed(uint32_t uid, const char *key, int64_t
     return (struct keyed_submission){ .uid = uid, .key = key, .at_ns = at_ns };
 }
 
-static void add(uint32_t uid, const char *key, int64_t at_ns, uint64_t first_id)
+/* 1: the key was used in the 50 ns before. */
+static int add(uint32_t uid, const char *key, int64_t at_ns, uint64_t first_id)
 {
     struct keyed_submission keyed = make_keyed(uid, key, at_ns);
     keyed.hash = UINT64_MAX - first_id;
     keyed.first_id = first_id;
     keyed.count = 3;
     keyed.several = true;
-    assert_int_equal(submission_keys_add(keys, &keyed, &err), 0);
+    int r = submission_keys_add(keys, &keyed, at_ns - 50, &err);
+    assert_true(r >= 0);
+    return r;
 }
 
 /* The first id that was given out under the key; 0: it is not known. */
@@ -94,8 +97,16 @@ static void an_old_key_may_be_used_again(void **state)
 {
     add(7, "k", 100, 5);
     assert_int_equal(find(7, "k", 101), 0);
-    add(7, "k", 200, 9);
+    assert_int_equal(add(7, "k", 200, 9), 0);
     assert_int_equal(find(7, "k", 101), 9);
+}
+
+static void a_key_that_is_in_use_stays_as_it_is(void **state)
+{
+    assert_int_equal(add(7, "k", 100, 5), 0);
+    assert_int_equal(add(7, "k", 140, 9), 1);
+    assert_int_equal(find(7, "k", 0), 5);
+    assert_int_equal(add(8, "k", 140, 9), 0);
 }
 
 static void old_keys_are_forgotten(void **state)
@@ -109,4 +120,5 @@ static void old_keys_are_forgotten(void **state)
 
 RUN_CASES(CASE(a_key_is_found_by_its_user_before_and_after_the_commit),
           CASE(what_is_rolled_back_was_never_submitted),
-          CASE(an_old_key_may_be_used_again), CASE(old_keys_are_forgotten));
+          CASE(an_old_key_may_be_used_again), CASE(a_key_that_is_in_use_stays_as_it_is),
+          CASE(old_keys_are_forgotten));
