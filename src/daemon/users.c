@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/buf.h"
@@ -93,8 +94,8 @@ static char *look_up_groups(const struct user *user)
     gid_t gids[GROUPS_MAX];
     int count = GROUPS_MAX;
     struct buf names;
-    if (!user->named)
-        return NULL;
+    if (!user->named || user->uid == 0 || user->uid == geteuid())
+        return NULL; /* groups are for limits, and these have none */
     if (getgrouplist(user->name, user->gid, gids, &count) < 0)
         count = GROUPS_MAX; /* there are more; these count */
     buf_init(&names, ENTRY_BYTES_MAX);

@@ -2,7 +2,7 @@
  * crypto.h - certificates and digests, by GnuTLS; crypto.c is the only file that knows it.
  *
  * berthd proves who it is by a key.  Unless a site gives its own, berthd makes one in the state
- * folder when it first starts, with a certificate that it signs itself and that does not
+ * folder when it first needs one, with a certificate that it signs itself and that does not
  * expire: clients do not trust it by a chain but by the fingerprint of its public key.
  */
 #pragma once

@@ -718,6 +718,8 @@ static int open_http(struct routes *routes, const struct daemon_setup *setup,
 static int load_identity(struct crypto_identity *identity,
                          const struct daemon_setup *setup, struct error *err)
 {
+    if (identity->key)
+        return 0;
     const char *certificate = setup->tls_certificate, *key = setup->tls_key;
     if (!certificate != !key)
         return error_set(err, -EINVAL,
@@ -728,13 +730,21 @@ static int load_identity(struct crypto_identity *identity,
                        : crypto_identity_load(identity, setup->state_dir, err);
 }
 
-/* Everything that callers are known by. */
+int routes_load_identity(struct routes *routes, struct error *err)
+{
+    struct daemon_view facts;
+    daemon_view_of(routes->daemon, &facts);
+    return load_identity(&routes->identity, facts.setup, err);
+}
+
+/* Everything that callers are known by.  Without a port nobody may ever ask for the key. */
 static int load_credentials(struct routes *routes, const struct daemon_view *facts,
                             struct error *err)
 {
     int r = token_load(facts->setup->state_dir, routes->token, err);
-    if (r == 0)
-        r = load_identity(&routes->identity, facts->setup, err);
+    const struct daemon_setup *setup = facts->setup;
+    if (r == 0 && (setup->listen || setup->tls_certificate || setup->tls_key))
+        r = load_identity(&routes->identity, setup, err);
     if (r == 0)
         r = tokens_new(&routes->tokens, facts->store, err);
     if (r == 0)

@@ -34,7 +34,7 @@ struct routes {
     struct http *http;
     char token[TOKEN_CHARS + 1]; /* 0.1's: of the file in the state folder */
     struct tokens *tokens;
-    struct crypto_identity identity;
+    struct crypto_identity identity; /* by routes_load_identity() */
     struct stream *stream;
     struct tails *tails;
     struct sessions sessions;
@@ -81,6 +81,9 @@ static inline struct caller routes_caller(const struct http_request *request)
 bool token_routes_identify(struct routes *routes, const char *bearer,
                            struct http_identity *ret_identity);
 bool token_routes_is_valid(void *context, uint64_t id);
+
+/* See that 'identity' is there: made, or read, when somebody first asks for it. */
+int routes_load_identity(struct routes *routes, struct error *err);
 
 /* A negative errno and its sentence as a reply; "field: …" names the field. */
 void routes_fail(struct http_reply *reply, int code, const struct error *err);

@@ -132,9 +132,10 @@ void routes_write_server(struct routes *routes, const char *key, struct buf *bod
     json_write_text(body, "state_dir", facts.setup->state_dir);
     json_write_time(body, "started", facts.started_ns);
     const struct guard *tls = facts.http ? http_address(facts.http, true) : NULL;
-    if (tls)
+    if (tls) {
         json_write_count(body, "tls_port", tls->port);
-    json_write_text(body, "fingerprint", routes->identity.fingerprint);
+        json_write_text(body, "fingerprint", routes->identity.fingerprint);
+    }
     if (facts.engine) {
         struct server_counts counts;
         count_jobs_and_gpus(&facts.engine->state, &counts);

@@ -165,6 +165,8 @@ static void create_token(struct routes *routes, const struct http_request *reque
     if (r == 0)
         r = check_order(&caller, &order, json_get(json, "uid") != NULL, &err);
     if (r == 0)
+        r = routes_load_identity(routes, &err);
+    if (r == 0)
         r = tokens_create(routes->tokens, order.uid, order.scope, order.expires_ns,
                           facts.now_ns, &text, &err);
     json_free(json);
@@ -214,6 +216,12 @@ static void list_tokens(struct routes *routes, const struct http_request *reques
     struct daemon_view facts;
     uint32_t count;
     const struct token *list = tokens_list(routes->tokens, &count);
+    struct error err = { "" };
+    int r = routes_load_identity(routes, &err);
+    if (r < 0) {
+        routes_fail(reply, r, &err);
+        return;
+    }
     daemon_view_of(routes->daemon, &facts);
     json_write_open(&reply->body, NULL, '{');
     json_write_text(&reply->body, "fingerprint", routes->identity.fingerprint);
