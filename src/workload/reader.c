@@ -3,11 +3,16 @@
  *
  * Compression is recognised by the first bytes, never by the name.  A stream that ends
  * before its own end mark is an error: half a trace would give figures that look right.
+ *
+ * zlib and zstd are loaded by the first compressed trace: every other command starts without
+ * them.
  */
 #include "workload/reader.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +29,50 @@
 #define HELD_MAX (64 * 1024 * 1024)
 
 enum packing { PLAIN, GZIP, ZSTD };
+
+/* --- the libraries ---------------------------------------------------------------------- */
+
+/* clang-format off */
+#define EACH_OF_ZLIB(X) X(inflate) X(inflateEnd) X(inflateInit2_) X(inflateReset)
+#define EACH_OF_ZSTD(X)                                                                 \
+    X(ZSTD_createDStream) X(ZSTD_decompressStream) X(ZSTD_freeDStream)                  \
+    X(ZSTD_getErrorName) X(ZSTD_isError)
+/* clang-format on */
+
+#define POINTER(name) __typeof__(name) *name;
+static struct {
+    EACH_OF_ZLIB(POINTER)
+} zlib;
+static struct {
+    EACH_OF_ZSTD(POINTER)
+} zstd;
+
+static pthread_once_t zlib_once = PTHREAD_ONCE_INIT, zstd_once = PTHREAD_ONCE_INIT;
+static bool has_zlib, has_zstd;
+
+/* C has no way to turn an object pointer into one to a function but through memory. */
+#define FIND(library, name) \
+    whole = whole && (*(void **)(void *)&library.name = dlsym(handle, #name));
+
+static void load_zlib(void)
+{
+    void *handle = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
+    bool whole = handle != NULL;
+#define FIND_IN_ZLIB(name) FIND(zlib, name)
+    EACH_OF_ZLIB(FIND_IN_ZLIB)
+    has_zlib = whole;
+}
+
+static void load_zstd(void)
+{
+    void *handle = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
+    bool whole = handle != NULL;
+#define FIND_IN_ZSTD(name) FIND(zstd, name)
+    EACH_OF_ZSTD(FIND_IN_ZSTD)
+    has_zstd = whole;
+}
+
+/* --- unpacking -------------------------------------------------------------------------- */
 
 struct reader_source {
     int fd;             /* -1: 'memory'                              */
@@ -104,12 +153,12 @@ static int unpack_gzip(struct reader *reader, char *bytes, size_t room,
         }
         if (!source->inside) {
             /* The next member of a file made by joining others. */
-            inflateReset(z);
+            zlib.inflateReset(z);
             source->inside = true;
         }
         z->next_in = (Bytef *)source->raw + source->raw_start;
         z->avail_in = (uInt)(source->raw_end - source->raw_start);
-        int status = inflate(z, Z_NO_FLUSH);
+        int status = zlib.inflate(z, Z_NO_FLUSH);
         source->raw_start = source->raw_end - z->avail_in;
         if (status == Z_STREAM_END)
             source->inside = false;
@@ -134,10 +183,10 @@ static int unpack_zstd(struct reader *reader, char *bytes, size_t room,
         ZSTD_inBuffer in = { source->raw, source->raw_end, source->raw_start };
         if (in.pos == in.size && !source->inside)
             break;
-        size_t status = ZSTD_decompressStream(source->zstd, &out, &in);
-        if (ZSTD_isError(status))
+        size_t status = zstd.ZSTD_decompressStream(source->zstd, &out, &in);
+        if (zstd.ZSTD_isError(status))
             return error_set(err, -EINVAL, "%s: the zstd stream is damaged (%s)",
-                             reader->name, ZSTD_getErrorName(status));
+                             reader->name, zstd.ZSTD_getErrorName(status));
         source->raw_start = in.pos;
         source->inside = status != 0;
         if (source->inside && source->drained && out.pos == 0)
@@ -170,6 +219,36 @@ static int unpack_bytes(struct reader *reader, char *bytes, size_t room,
     return read_raw(reader, bytes, room, ret_count, err);
 }
 
+static int begin_gzip(struct reader *reader, struct error *err)
+{
+    struct reader_source *source = reader->source;
+    pthread_once(&zlib_once, load_zlib);
+    if (!has_zlib)
+        return error_set(err, -ENOENT,
+                         "%s: is compressed by gzip, and libz.so.1 is not installed",
+                         reader->name);
+    int status = zlib.inflateInit2_(&source->gzip, 15 + 16, ZLIB_VERSION,
+                                    (int)sizeof source->gzip);
+    memory_checked(status == Z_OK ? source : NULL);
+    source->packing = GZIP;
+    source->inside = true;
+    return 0;
+}
+
+static int begin_zstd(struct reader *reader, struct error *err)
+{
+    struct reader_source *source = reader->source;
+    pthread_once(&zstd_once, load_zstd);
+    if (!has_zstd)
+        return error_set(err, -ENOENT,
+                         "%s: is compressed by zstd, and libzstd.so.1 is not installed",
+                         reader->name);
+    source->zstd = memory_checked(zstd.ZSTD_createDStream());
+    source->packing = ZSTD;
+    source->inside = true;
+    return 0;
+}
+
 /* Read the first bytes and prepare to unpack what they announce. */
 static int detect_packing(struct reader *reader, struct error *err)
 {
@@ -186,16 +265,10 @@ static int detect_packing(struct reader *reader, struct error *err)
     }
     if (source->raw_end == 0)
         return error_set(err, -EINVAL, "%s: the file is empty", reader->name);
-    if (source->raw_end >= 2 && memcmp(source->raw, "\x1f\x8b", 2) == 0) {
-        source->packing = GZIP;
-        source->inside = true;
-        memory_checked(inflateInit2(&source->gzip, 15 + 16) == Z_OK ? source : NULL);
-    } else if (source->raw_end >= 4 &&
-               memcmp(source->raw, "\x28\xb5\x2f\xfd", 4) == 0) {
-        source->packing = ZSTD;
-        source->inside = true;
-        source->zstd = memory_checked(ZSTD_createDStream());
-    }
+    if (source->raw_end >= 2 && memcmp(source->raw, "\x1f\x8b", 2) == 0)
+        return begin_gzip(reader, err);
+    if (source->raw_end >= 4 && memcmp(source->raw, "\x28\xb5\x2f\xfd", 4) == 0)
+        return begin_zstd(reader, err);
     return 0;
 }
 
@@ -249,8 +322,9 @@ void reader_release(struct reader *reader)
     struct reader_source *source = reader->source;
     if (source) {
         if (source->packing == GZIP)
-            inflateEnd(&source->gzip);
-        ZSTD_freeDStream(source->zstd);
+            zlib.inflateEnd(&source->gzip);
+        if (source->packing == ZSTD)
+            zstd.ZSTD_freeDStream(source->zstd);
         if (source->fd > STDIN_FILENO)
             close(source->fd);
         free(source->raw);

@@ -272,7 +272,7 @@ export interface Server {
   state_dir?: string;
   /** where other machines connect; absent: it does not listen */
   tls_port?: number;
-  /** of its public key, as tokens have it */
+  /** of its public key, as tokens have it; with tls_port */
   fingerprint?: string;
   started?: number;
   jobs?: {
