@@ -31,6 +31,7 @@
 #include "http/http.h"
 #include "model/cluster.h"
 #include "policy/policy.h"
+#include "store/db.h"
 #include "store/store.h"
 #include "store/submission_keys.h"
 
@@ -39,6 +40,7 @@
 #define FOREIGN_EVERY_MS 5000
 #define PRUNE_EVERY_MS (3600 * 1000)
 #define PRUNE_SOON_MS 100
+#define MOVE_LOG_MS 20
 
 static void log_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
@@ -213,6 +215,18 @@ static void end_if_told(struct daemon *daemon)
         cancel_jobs(daemon); /* jobs of the same pass, or back from disk */
 }
 
+/* Not while a transaction is open, or somebody waits for the rest of a reply. */
+static void on_move_log(uv_timer_t *handle)
+{
+    struct daemon *daemon = handle->data;
+    struct db *db = store_writer(daemon->store);
+    bool waits = http_is_sending(routes_http(daemon->routes));
+    if (!waits)
+        db_move_log(db);
+    if (db_has_long_log(db))
+        uv_timer_start(handle, on_move_log, waits ? MOVE_LOG_MS : RETRY_STORE_MS, 0);
+}
+
 static void run_pass(struct daemon *daemon)
 {
     struct error err = { "" };
@@ -224,6 +238,9 @@ static void run_pass(struct daemon *daemon)
     }
     routes_flush(daemon->routes, true);
     set_wake(daemon);
+    if (db_has_long_log(store_writer(daemon->store)) &&
+        !uv_is_active((uv_handle_t *)&daemon->move_log))
+        uv_timer_start(&daemon->move_log, on_move_log, MOVE_LOG_MS, 0);
     end_if_told(daemon);
 }
 
@@ -431,8 +448,8 @@ static void on_watch(uv_timer_t *handle)
 static void start_handles(struct daemon *daemon)
 {
     static const int numbers[2] = { SIGTERM, SIGINT };
-    uv_timer_t *timers[] = { &daemon->wake, &daemon->retry, &daemon->foreign,
-                             &daemon->prune, &daemon->watch };
+    uv_timer_t *timers[] = { &daemon->wake,  &daemon->retry, &daemon->foreign,
+                             &daemon->prune, &daemon->watch, &daemon->move_log };
     uv_loop_init(&daemon->loop);
     uv_check_init(&daemon->loop, &daemon->check);
     daemon->check.data = daemon;
@@ -586,6 +603,7 @@ static void close_handles(struct daemon *daemon)
     uv_close((uv_handle_t *)&daemon->foreign, NULL);
     uv_close((uv_handle_t *)&daemon->prune, NULL);
     uv_close((uv_handle_t *)&daemon->watch, NULL);
+    uv_close((uv_handle_t *)&daemon->move_log, NULL);
     for (int i = 0; i < 2; i++)
         uv_close((uv_handle_t *)&daemon->signals[i], NULL);
     uv_run(&daemon->loop, UV_RUN_DEFAULT);

@@ -19,7 +19,7 @@ struct daemon {
     struct daemon_setup setup;
     uv_loop_t loop;
     uv_check_t check;
-    uv_timer_t wake, retry, foreign, prune, watch;
+    uv_timer_t wake, retry, foreign, prune, watch, move_log;
     uv_signal_t signals[2];
 
     struct arena fixed; /* the machine */

@@ -687,6 +687,17 @@ bool http_has_uncommitted(const struct http *http)
     return http->uncommitted > 0;
 }
 
+bool http_is_sending(const struct http *http)
+{
+    for (uint32_t i = 0; i < http->top; i++) {
+        const struct http_connection *connection = &http->connections[i];
+        if (connection->fd >= 0 && connection->phase == SENDING &&
+            !connection->reply.stream)
+            return true;
+    }
+    return false;
+}
+
 const struct guard *http_address(const struct http *http, bool tls)
 {
     const struct listener *listener =

@@ -193,6 +193,9 @@ void http_retry(struct http *http);
 /* Are there replies that wait for http_flush()? */
 bool http_has_uncommitted(const struct http *http);
 
+/* Whether replies are on their way, other than streams. */
+bool http_is_sending(const struct http *http);
+
 /* Credentials were revoked: end the streams that were opened with them. */
 void http_check_credentials(struct http *http);
 

@@ -22,11 +22,14 @@
 #include "base/memory.h"
 
 #define JOIN_BYTES (64 * 1024) /* of the log, written at once */
+#define LOG_PAGES 2000         /* are moved to the file when there is time … */
+#define LOG_PAGES_MAX 50000    /* … and these at once                        */
 
 struct db {
     sqlite3 *handle;
     sqlite3_stmt *begin, *commit;
     bool open; /* a transaction is open */
+    int log_pages;
 };
 
 struct db_query {
@@ -99,8 +102,10 @@ static int log_write(sqlite3_file *file, const void *bytes, int count, sqlite3_i
 
 static int log_read(sqlite3_file *file, void *bytes, int count, sqlite3_int64 at)
 {
+    const struct log_file *log = (struct log_file *)file;
     sqlite3_file *own = own_file(file);
-    int code = flush_log(file);
+    bool written = at + count <= log->at || at >= log->at + log->count;
+    int code = written ? SQLITE_OK : flush_log(file);
     return code != SQLITE_OK ? code : own->pMethods->xRead(own, bytes, count, at);
 }
 
@@ -375,6 +380,14 @@ static int make_file(const char *path, struct error *err)
     return 0;
 }
 
+/* After a commit: so many pages are in the log now. */
+static int count_log(void *context, sqlite3 *handle, const char *name, int pages)
+{
+    struct db *db = context;
+    db->log_pages = pages;
+    return SQLITE_OK;
+}
+
 int db_open(struct db **ret_db, const char *path, const char *const *steps, int count,
             struct error *err)
 {
@@ -388,8 +401,7 @@ int db_open(struct db **ret_db, const char *path, const char *const *steps, int 
     if (r == 0)
         r = run_sql(db,
                     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                    "PRAGMA secure_delete = ON; PRAGMA cache_size = -4096; PRAGMA "
-                    "wal_autocheckpoint = 2000",
+                    "PRAGMA secure_delete = ON; PRAGMA cache_size = -4096",
                     err);
     if (r == 0)
         r = apply_steps(db, path, steps, count, version, err);
@@ -399,6 +411,7 @@ int db_open(struct db **ret_db, const char *path, const char *const *steps, int 
         db_close(db);
         return r;
     }
+    sqlite3_wal_hook(db->handle, count_log, db); /* instead of the library's own */
     *ret_db = db;
     return 0;
 }
@@ -564,7 +577,23 @@ int db_commit(struct db *db, struct error *err)
     int r = run_kept(db, &db->commit, "COMMIT", err);
     if (r == 0)
         db->open = false;
+    if (r == 0 && db->log_pages >= LOG_PAGES_MAX)
+        db_move_log(db);
     return r;
+}
+
+bool db_has_long_log(const struct db *db)
+{
+    return db->log_pages >= LOG_PAGES;
+}
+
+/* A failure is that of the next commit, if it lasts. */
+void db_move_log(struct db *db)
+{
+    if (!db->open &&
+        sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL,
+                                  NULL) == SQLITE_OK)
+        db->log_pages = 0;
 }
 
 void db_rollback(struct db *db)

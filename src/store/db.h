@@ -61,3 +61,11 @@ int64_t db_changes(struct db *db); /* rows that the last write touched */
 
 int db_commit(struct db *db, struct error *err); /* nothing to do: 0 at once */
 void db_rollback(struct db *db);
+
+/*
+ * What is committed stands in the log first.  Once that is long it is to be moved to the file,
+ * which takes as long as writing it again: when nobody waits for a reply, and not while a
+ * transaction is open.
+ */
+bool db_has_long_log(const struct db *db);
+void db_move_log(struct db *db);
