@@ -36,6 +36,7 @@
 #define WAITING 10000
 #define QUERIES 100
 #define HISTORY 100000
+#define SOME 20000 /* of them */
 #define IDLE_S 5
 #define SUCCESSORS 100 /* jobs that run one after the other in one slot */
 #define PREEMPTIONS 60
@@ -168,12 +169,15 @@ static int measure_submissions(struct bench *bench, struct scratch *scratch,
 {
     static struct bench_samples samples;
     samples.count = 0;
+    double begin_s = clock_now_s();
     int r = submit_singly(scratch, SUBMISSIONS, &samples, err);
     if (r == 0) {
+        bench_row(bench, SUBMISSIONS / (clock_now_s() - begin_s), "jobs/s", SUBMISSIONS,
+                  "submit_singly");
         write_quantile_rows(&samples, bench, "submit");
         r = measure_clients(bench, scratch, err);
     }
-    double begin_s = clock_now_s();
+    begin_s = clock_now_s();
     if (r == 0)
         r = submit_batch(scratch, sleep_command, BATCH, err);
     if (r == 0)
@@ -418,6 +422,23 @@ static int measure_rejections(struct bench *bench, struct scratch *scratch,
     return r;
 }
 
+/* Cancel all jobs that wait, by one request. */
+static int measure_cancel(struct bench *bench, struct scratch *scratch,
+                          struct error *err)
+{
+    struct json *body = json_new_object(), *answer = NULL;
+    json_put_text(body, "state", "PENDING");
+    double begin_s = clock_now_s();
+    int r = call_json(scratch->call, "POST", "/v1/jobs/cancel", body, &answer, err);
+    double s = clock_now_s() - begin_s;
+    if (r == 0)
+        bench_row(bench, s, "s", (uint64_t)json_count_at(answer, "count"),
+                  "cancel_10000");
+    json_free(answer);
+    json_free(body);
+    return r;
+}
+
 static int measure_long_queue(struct bench *bench, struct scratch *scratch,
                               struct error *err)
 {
@@ -434,6 +455,8 @@ static int measure_long_queue(struct bench *bench, struct scratch *scratch,
     }
     if (r == 0)
         r = measure_rejections(bench, scratch, err);
+    if (r == 0)
+        r = measure_cancel(bench, scratch, err);
     return r;
 }
 
@@ -474,28 +497,52 @@ static int measure_idle(struct bench *bench, struct scratch *scratch, struct err
 }
 
 static int measure_restart(struct bench *bench, struct scratch *scratch, const char *id,
-                           struct error *err)
+                           uint32_t count, struct error *err)
 {
     double begin_s = clock_now_s();
     int r = scratch_start(scratch, err);
     if (r == 0)
-        bench_row(bench, clock_now_s() - begin_s, "s", HISTORY, "%s", id);
+        bench_row(bench, clock_now_s() - begin_s, "s", count, "%s", id);
     return r;
+}
+
+static int submit_waiting(struct scratch *scratch, uint32_t count, struct error *err)
+{
+    int r = 0;
+    for (uint32_t i = 0; i < count / WAITING && r == 0; i++)
+        r = submit_batch(scratch, sleep_command, WAITING, err);
+    return r;
+}
+
+/* Memory with a long queue, and the start after a kill. */
+static int measure_some_waiting(struct bench *bench, struct scratch *scratch,
+                                struct error *err)
+{
+    double bytes, cpu_s;
+    int r = submit_waiting(scratch, SOME, err);
+    if (r < 0)
+        return r;
+    sleep(1);
+    if (!read_usage(scratch->pid, &bytes, &cpu_s))
+        return error_set(err, -EIO, "/proc/PID: berthd is not to be seen");
+    bench_row(bench, bytes / 1e6, "MB", SOME, "waiting_20000_rss");
+    scratch_stop(scratch, SIGKILL);
+    return measure_restart(bench, scratch, "restart_20000_waiting", SOME, err);
 }
 
 /* Once with all jobs of the history waiting, after a kill; once with all of them cancelled. */
 static int measure_restarts(struct bench *bench, struct scratch *scratch,
                             struct error *err)
 {
-    int r = 0;
-    for (uint32_t i = 0; i < HISTORY / WAITING && r == 0; i++)
-        r = submit_batch(scratch, sleep_command, WAITING, err);
+    int r = measure_some_waiting(bench, scratch, err);
+    if (r == 0)
+        r = submit_waiting(scratch, HISTORY - SOME, err);
     scratch_stop(scratch, SIGKILL);
     if (r == 0)
-        r = measure_restart(bench, scratch, "restart_100000_waiting", err);
+        r = measure_restart(bench, scratch, "restart_100000_waiting", HISTORY, err);
     if (r == 0) {
         scratch_end_jobs(scratch);
-        r = measure_restart(bench, scratch, "restart_100000", err);
+        r = measure_restart(bench, scratch, "restart_100000", HISTORY, err);
     }
     return r;
 }
