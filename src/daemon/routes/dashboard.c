@@ -215,7 +215,7 @@ static void set_fair_shares(struct dashboard_sampling *sampling)
 {
     const struct trends *trends = &sampling->dashboard->trends;
     const struct cluster *cluster = sampling->facts.engine->state.view.cluster;
-    double weight[TRENDS_GROUPS], due[TRENDS_GROUPS];
+    double weight[TRENDS_GROUPS] = { 0 }, due[TRENDS_GROUPS];
     for (uint32_t i = 0; i < trends->group_count; i++)
         weight[i] = find_weight(cluster, trends->groups[i].key);
     trends_fair_shares(sampling->wanted, weight, trends->group_count,
