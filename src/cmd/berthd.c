@@ -23,7 +23,9 @@
 #define LOCK_TRIES 500 /* 10 ms each */
 #define JOBS_MAX 200000
 #define FENCE_S 60
-#define KEEP_DAYS 30
+#define DAY_NS (86400 * INT64_C(1000000000))
+#define KEEP_REPORTS_DAYS 30
+#define KEEP_JOBS_DAYS 90
 
 static const char help[] =
     "Usage: berthd [--state DIR] [--socket PATH] [--executor local|slurm]\n"
@@ -206,7 +208,11 @@ static int check_setup(struct daemon_setup *setup, struct error *err)
     if (setup->job_max == 0)
         setup->job_max = JOBS_MAX;
     if (setup->keep_days == 0)
-        setup->keep_days = KEEP_DAYS;
+        setup->keep_days = KEEP_REPORTS_DAYS;
+    if (setup->keep_reports_ns == 0)
+        setup->keep_reports_ns = setup->keep_days * DAY_NS;
+    if (setup->keep_jobs_ns == 0)
+        setup->keep_jobs_ns = KEEP_JOBS_DAYS * DAY_NS;
     if (setup->fence_s == 0)
         setup->fence_s = FENCE_S;
     return 0;

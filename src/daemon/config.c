@@ -15,6 +15,7 @@
 #include "daemon/limit_settings.h"
 
 #define FILE_BYTES_MAX (1 << 20)
+#define KEEP_S_MAX (36500.0 * 86400)
 
 #define AT(member) offsetof(struct daemon_setup, member)
 
@@ -39,6 +40,8 @@ static const struct field fields[] = {
     { "root_jobs", FIELD_FLAG, AT(root_jobs) },
     { "launcher", FIELD_TEXT, AT(launch_socket) },
     { "max_jobs", FIELD_COUNT, AT(job_max), .min = 1, .max = 1e6 },
+    { "keep_reports", FIELD_TIME, AT(keep_reports_ns), .min = 1, .max = KEEP_S_MAX },
+    { "keep_jobs", FIELD_TIME, AT(keep_jobs_ns), .min = 1, .max = KEEP_S_MAX },
     { "keep_days", FIELD_COUNT, AT(keep_days), .min = 1, .max = 36500 },
     { "prices", FIELD_OTHER },
     { "speeds", FIELD_OTHER },

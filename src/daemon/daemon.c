@@ -25,6 +25,7 @@
 #include "daemon/progress.h"
 #include "daemon/routes/routes.h"
 #include "daemon/state_watch.h"
+#include "daemon/upkeep.h"
 #include "daemon/users.h"
 #include "executor/executor.h"
 #include "host/launcher_client.h"
@@ -38,8 +39,6 @@
 #define STANDARD_POLICY "fitgpp,worth=xion"
 #define RETRY_STORE_MS 1000
 #define FOREIGN_EVERY_MS 5000
-#define PRUNE_EVERY_MS (3600 * 1000)
-#define PRUNE_SOON_MS 100
 #define MOVE_LOG_MS 20
 
 static void log_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -407,28 +406,6 @@ static void on_foreign(uv_timer_t *handle)
     free(foreign);
 }
 
-/* Delete old reports, a few at a time; written with the next pass. */
-static void on_prune(uv_timer_t *handle)
-{
-    struct daemon *daemon = handle->data;
-    struct error err = { "" };
-    if (!daemon->scheduler.alive)
-        return;
-    int64_t before_ns = scheduler_now_ns(&daemon->scheduler) -
-                        daemon->setup.keep_days * INT64_C(86400) * NS_PER_S;
-    int64_t count = store_prune(daemon->store, before_ns, &err);
-    if (count == 0)
-        count = submission_keys_prune(
-            daemon->submission.keys,
-            scheduler_now_ns(&daemon->scheduler) - SUBMISSION_KEYS_KEEP_NS, &err);
-    if (count < 0)
-        on_store_failed(daemon, &err);
-    else if (count > 0)
-        scheduler_want_pass(&daemon->scheduler);
-    uv_timer_start(&daemon->prune, on_prune, count > 0 ? PRUNE_SOON_MS : PRUNE_EVERY_MS,
-                   0);
-}
-
 /* Refuse as soon as the database is gone, not when the next commit fails. */
 static void on_watch(uv_timer_t *handle)
 {
@@ -448,8 +425,8 @@ static void on_watch(uv_timer_t *handle)
 static void start_handles(struct daemon *daemon)
 {
     static const int numbers[2] = { SIGTERM, SIGINT };
-    uv_timer_t *timers[] = { &daemon->wake,  &daemon->retry, &daemon->foreign,
-                             &daemon->prune, &daemon->watch, &daemon->move_log };
+    uv_timer_t *timers[] = { &daemon->wake, &daemon->retry, &daemon->foreign,
+                             &daemon->watch, &daemon->move_log };
     uv_loop_init(&daemon->loop);
     uv_check_init(&daemon->loop, &daemon->check);
     daemon->check.data = daemon;
@@ -575,7 +552,7 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
     if (r == 0 && machine_is_shared(&daemon->machine))
         uv_timer_start(&daemon->foreign, on_foreign, 0, FOREIGN_EVERY_MS);
     if (r == 0)
-        uv_timer_start(&daemon->prune, on_prune, PRUNE_EVERY_MS, 0);
+        daemon->upkeep = upkeep_new(daemon, on_store_failed);
     if (r == 0)
         uv_timer_start(&daemon->watch, on_watch, STATE_WATCH_MS, STATE_WATCH_MS);
     if (r < 0) {
@@ -601,7 +578,6 @@ static void close_handles(struct daemon *daemon)
     uv_close((uv_handle_t *)&daemon->wake, NULL);
     uv_close((uv_handle_t *)&daemon->retry, NULL);
     uv_close((uv_handle_t *)&daemon->foreign, NULL);
-    uv_close((uv_handle_t *)&daemon->prune, NULL);
     uv_close((uv_handle_t *)&daemon->watch, NULL);
     uv_close((uv_handle_t *)&daemon->move_log, NULL);
     for (int i = 0; i < 2; i++)
@@ -625,7 +601,9 @@ void daemon_free(struct daemon *daemon)
     users_free(daemon->users);
     if (daemon->setup.launcher)
         launcher_client_unwatch(daemon->setup.launcher);
+    upkeep_stop(daemon->upkeep);
     close_handles(daemon);
+    upkeep_free(daemon->upkeep);
     submission_keys_free(daemon->submission.keys);
     store_close(daemon->store);
     machine_release(&daemon->machine);

@@ -65,7 +65,9 @@ struct daemon_setup {
     const char *launch_socket;        /* of a berth-launch that runs already, or NULL */
     struct launcher_client *launcher; /* with it: what starts them; NULL: we are root */
     uint32_t job_max;                 /* waiting and running at once                  */
-    uint32_t keep_days; /* how long reports of ended jobs stay in the log */
+    int64_t keep_reports_ns; /* how long after a job's end its reports stay   */
+    int64_t keep_jobs_ns;    /* and everything else of it                     */
+    uint32_t keep_days;      /* 0.1's name for keep_reports_ns; 0: not said   */
     struct daemon_type types[TYPES_MAX];
     uint32_t type_count;
     struct limit_setting *limits; /* of users, groups and by default */

@@ -19,7 +19,7 @@ struct daemon {
     struct daemon_setup setup;
     uv_loop_t loop;
     uv_check_t check;
-    uv_timer_t wake, retry, foreign, prune, watch, move_log;
+    uv_timer_t wake, retry, foreign, watch, move_log;
     uv_signal_t signals[2];
 
     struct arena fixed; /* the machine */
@@ -35,6 +35,7 @@ struct daemon {
     struct progress *progress;
     struct users *users;
     struct routes *routes;
+    struct upkeep *upkeep;
 
     int64_t started_ns;
     uint64_t pass_count, failures;

@@ -19,6 +19,7 @@ void conditions_release(struct start_conditions *conditions)
     }
     free(conditions->list);
     map_release(&conditions->open);
+    map_release(&conditions->needed);
     conditions->list = NULL;
     conditions->count = conditions->room = 0;
 }
@@ -28,6 +29,29 @@ bool conditions_needed(const struct request *request, int64_t now_ns)
     return request->hold || request->begin_ns > now_ns ||
            request->dependency_count > 0 || request->array_limit > 0 ||
            request->outside;
+}
+
+/* One more condition names these jobs, or one less. */
+static void count_needed(struct start_conditions *conditions,
+                         const struct start_condition *condition, bool more)
+{
+    for (uint32_t i = 0; i < condition->needed_count; i++) {
+        uint64_t id = condition->dependencies[i].id;
+        uint32_t count = id ? map_find(&conditions->needed, id) : 0;
+        if (id == 0)
+            continue; /* a singleton names no job */
+        if (more)
+            map_put(&conditions->needed, id, count == MAP_NONE ? 1 : count + 1);
+        else if (count != MAP_NONE && count > 1)
+            map_put(&conditions->needed, id, count - 1);
+        else
+            map_remove(&conditions->needed, id);
+    }
+}
+
+bool conditions_need(const struct start_conditions *conditions, uint64_t id)
+{
+    return map_find(&conditions->needed, id) != MAP_NONE;
 }
 
 void conditions_add(struct start_conditions *conditions, const struct request *request,
@@ -45,6 +69,7 @@ void conditions_add(struct start_conditions *conditions, const struct request *r
         .held = request->hold,
         .begin_ns = request->begin_ns,
         .dependency_count = request->dependency_count,
+        .needed_count = request->dependency_count,
         .array_id = request->array_limit ? request->launch.array_id : 0,
         .array_limit = request->array_limit,
         .uid = request->launch.uid,
@@ -57,6 +82,7 @@ void conditions_add(struct start_conditions *conditions, const struct request *r
                                                 sizeof *condition->dependencies);
         memcpy(condition->dependencies, request->dependencies, bytes);
     }
+    count_needed(conditions, condition, true);
 }
 
 struct start_condition *conditions_find(const struct start_conditions *conditions,
@@ -79,6 +105,7 @@ struct start_condition *conditions_find(const struct start_conditions *condition
 static void remove_condition(struct start_conditions *conditions,
                              struct start_condition *condition)
 {
+    count_needed(conditions, condition, false);
     free(condition->dependencies);
     free(condition->name);
     free(condition->outside);
@@ -135,16 +162,18 @@ static bool is_met(const struct start_conditions *conditions,
                                  condition->uid);
     enum outcome outcome = conditions->outcome(conditions->context, dependency->id);
     bool ended = outcome == OUTCOME_OK || outcome == OUTCOME_NOT_OK;
+    if (outcome == OUTCOME_UNKNOWN)
+        return true; /* it is kept until no condition names it: this was met before */
     switch (dependency->kind) {
     case DEPENDS_AFTER:
-        return ended || outcome == OUTCOME_RUNS || outcome == OUTCOME_UNKNOWN;
+        return ended || outcome == OUTCOME_RUNS;
     case DEPENDS_ANY:
-        return ended || outcome == OUTCOME_UNKNOWN;
+        return ended;
     case DEPENDS_OK:
-        *ret_never = outcome == OUTCOME_NOT_OK || outcome == OUTCOME_UNKNOWN;
+        *ret_never = outcome == OUTCOME_NOT_OK;
         return outcome == OUTCOME_OK;
     default:
-        *ret_never = outcome == OUTCOME_OK || outcome == OUTCOME_UNKNOWN;
+        *ret_never = outcome == OUTCOME_OK;
         return outcome == OUTCOME_NOT_OK;
     }
 }
@@ -153,10 +182,13 @@ static void drop_met_dependencies(const struct start_conditions *conditions,
                                   struct start_condition *condition)
 {
     uint32_t left = 0;
-    for (uint32_t i = 0; i < condition->dependency_count; i++)
-        if (!is_met(conditions, condition, &condition->dependencies[i],
-                    &condition->never))
-            condition->dependencies[left++] = condition->dependencies[i];
+    for (uint32_t i = 0; i < condition->dependency_count; i++) {
+        struct dependency dependency = condition->dependencies[i];
+        if (is_met(conditions, condition, &dependency, &condition->never))
+            continue;
+        condition->dependencies[i] = condition->dependencies[left];
+        condition->dependencies[left++] = dependency;
+    }
     condition->dependency_count = left;
 }
 

@@ -31,9 +31,10 @@ struct start_condition {
     bool held;     /* by its owner */
     char *outside; /* what a cluster manager makes it wait for, in its words; or NULL */
     int64_t begin_ns;
-    struct dependency *dependencies; /* those that are not met */
-    uint32_t dependency_count;
-    bool never; /* a dependency can no longer be met */
+    struct dependency *dependencies; /* those that are not met come first */
+    uint32_t dependency_count;       /* that are not met                  */
+    uint32_t needed_count;           /* all of them                       */
+    bool never;                      /* a dependency can no longer be met */
     uint64_t array_id;
     uint32_t array_limit; /* so many jobs of the array at once; 0: all */
     char *name;
@@ -43,7 +44,8 @@ struct start_condition {
 struct start_conditions {
     struct start_condition *list; /* in the order of their ids */
     uint32_t count, room;
-    struct map open; /* jobs of a limited array that may start or have, by array id */
+    struct map open;   /* jobs of a limited array that may start or have, by array id */
+    struct map needed; /* jobs that conditions name, by id: how many do             */
 
     enum outcome (*outcome)(void *context, uint64_t id);
     bool (*alone)(void *context, uint64_t id, const char *name, uint32_t uid);
@@ -72,6 +74,9 @@ bool conditions_hold(struct start_conditions *conditions, uint64_t id, bool held
 /* The same for what a cluster manager makes it wait for; NULL: for nothing. */
 bool conditions_wait_outside(struct start_conditions *conditions, uint64_t id,
                              const char *what);
+
+/* Whether a job that waits names this one: after a restart its end has to be known again. */
+bool conditions_need(const struct start_conditions *conditions, uint64_t id);
 
 struct start_condition *conditions_find(const struct start_conditions *conditions,
                                         uint64_t id);

@@ -24,6 +24,7 @@
 #include "host/pattern.h"
 #include "store/db.h"
 #include "http/http.h"
+#include "store/prune.h"
 #include "store/submission_keys.h"
 #include "store/store.h"
 
@@ -130,9 +131,12 @@ static int check_dependencies(struct scheduler *scheduler,
     for (uint32_t i = 0; i < request->dependency_count; i++) {
         const struct dependency *dependency = &request->dependencies[i];
         if (dependency->kind != DEPENDS_SINGLETON &&
-            scheduler_outcome(scheduler, dependency->id) == OUTCOME_UNKNOWN)
-            return error_set(err, -EINVAL, "dependency: there is no job %" PRIu64,
-                             dependency->id);
+            scheduler_outcome(scheduler, dependency->id) == OUTCOME_UNKNOWN) {
+            struct error absent;
+            prune_explain_absent(scheduler->store, dependency->id,
+                                 /* consecutive= */ true, &absent);
+            return error_set(err, -EINVAL, "dependency: %s", absent.text);
+        }
     }
     return 0;
 }
@@ -203,7 +207,8 @@ int submission_find_job(const struct scheduler *scheduler, const struct caller *
         return r;
     job_id job = state_find(&scheduler->engine.state, id);
     if (job == JOB_NONE)
-        return error_set(err, -ENOENT, "there is no job %" PRIu64, id);
+        return prune_explain_absent(scheduler->store, id,
+                                    !scheduler->executor->submit_command, err);
     if (!caller_may_change(caller, scheduler->jobs[job].uid))
         return error_set(err, -EPERM, "job %" PRIu64 " is somebody else's", id);
     *ret_job = job;

@@ -583,6 +583,38 @@ void attempt_release_ckpt(struct attempts *attempts, const char *attempt)
         unlinkat(attempts->ckpt, name, AT_REMOVEDIR);
 }
 
+void attempt_empty_folder(void *context, int folder)
+{
+    (void)context;
+    remove_below(folder);
+}
+
+void attempt_empty_as_owner(void *context, int folder)
+{
+    const struct attempts *attempts = context;
+    struct stat owner;
+    if (fstat(folder, &owner) == 0)
+        remove_as_owner(attempts, folder, &owner);
+}
+
+void attempt_remove_kept(int log, int ckpt, uint64_t id,
+                         void (*empty)(void *context, int folder), void *context)
+{
+    char output[ATTEMPT_NAME_MAX], name[ATTEMPT_NAME_MAX];
+    snprintf(output, sizeof output, "%" PRIu64 ".out", id);
+    snprintf(name, sizeof name, "%" PRIu64, id);
+    unlinkat(log, output, 0);
+    if (unlinkat(ckpt, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+        return;
+    int folder = openat(ckpt, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (folder >= 0) {
+        empty(context, folder);
+        close(folder);
+    }
+    if (unlinkat(ckpt, name, AT_REMOVEDIR) < 0 && errno == ENOTDIR)
+        unlinkat(ckpt, name, 0); /* a link in its place */
+}
+
 int attempt_make_ckpt(struct attempts *attempts, uint64_t id, uint32_t uid,
                       uint32_t gid, struct error *err)
 {

@@ -93,6 +93,16 @@ bool attempt_remove(struct attempts *attempts, const char *name);
  */
 void attempt_release_ckpt(struct attempts *attempts, const char *name);
 
+/*
+ * Remove what is kept of an ended job: its output and its checkpoints, in the folders 'log' and
+ * 'ckpt'.  'empty' is called with a checkpoint folder that is not empty.
+ */
+void attempt_remove_kept(int log, int ckpt, uint64_t id,
+                         void (*empty)(void *context, int folder), void *context);
+/* For it: remove all that is in the folder, or, in a child, with the rights of its owner. */
+void attempt_empty_folder(void *context, int folder);
+void attempt_empty_as_owner(void *attempts, int folder);
+
 /* Kill and remove all attempts for which 'is_known' is false. */
 void attempts_sweep(struct attempts *attempts,
                     bool (*is_known)(void *context, const char *name), void *context);

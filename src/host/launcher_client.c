@@ -147,6 +147,11 @@ int launcher_client_start_bridge(struct launcher_client *client, const char *dri
     return r;
 }
 
+void launcher_client_forget_job(struct launcher_client *client, uint64_t id)
+{
+    order_simply(client, LAUNCHER_FORGET, id, 0);
+}
+
 uint32_t launcher_client_features(const struct launcher_client *client)
 {
     return client->features;

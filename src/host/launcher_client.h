@@ -56,6 +56,8 @@ void launcher_client_remove(struct launcher_client *client, uint64_t id,
 int launcher_client_start_bridge(struct launcher_client *client, const char *driver,
                                  const char *const *partitions, int link, int bell,
                                  struct error *err);
+/* Remove the output and the checkpoints that Berth keeps of an ended job. */
+void launcher_client_forget_job(struct launcher_client *client, uint64_t id);
 
 /* Files are opened in the loop from now on; 'gone' is called if berth-launch has ended. */
 void launcher_client_watch(struct launcher_client *client, struct uv_loop_s *loop,

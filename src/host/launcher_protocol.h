@@ -19,6 +19,7 @@ enum launcher_request_kind {
     LAUNCHER_KILL_JOB,  /* kill its processes: the supervisor reports the end         */
     LAUNCHER_REMOVE,    /* remove an attempt that is over                             */
     LAUNCHER_BRIDGE,    /* start berth-slurm: its socket and its bell come along      */
+    LAUNCHER_FORGET,    /* remove output and checkpoints of a job that is pruned      */
 };
 
 struct launcher_request {

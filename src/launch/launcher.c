@@ -244,6 +244,27 @@ static void start_bridge(struct launcher *launcher,
     snprintf(reply->text, sizeof reply->text, "%s", err.text);
 }
 
+static void note_left(void *left, int folder)
+{
+    (void)folder;
+    *(bool *)left = true;
+}
+
+/* Most jobs leave an output at most.  Checkpoints are removed in a child, as above. */
+static void forget_job(struct launcher *launcher, uint64_t id)
+{
+    struct attempts *attempts = &launcher->attempts;
+    bool left = false;
+    attempt_remove_kept(attempts->log, attempts->ckpt, id, note_left, &left);
+    if (!left || fork() != 0)
+        return;
+    reset_child();
+    alarm(REMOVE_S);
+    attempt_remove_kept(attempts->log, attempts->ckpt, id, attempt_empty_as_owner,
+                        attempts);
+    _exit(0);
+}
+
 /* Orders about attempts. */
 static void carry_out(struct launcher *launcher, const struct launcher_request *request,
                       const int *fds, uint32_t fd_count, struct launcher_reply *reply)
@@ -271,6 +292,9 @@ static void carry_out(struct launcher *launcher, const struct launcher_request *
         return;
     case LAUNCHER_REMOVE:
         remove_attempt(launcher, name);
+        return;
+    case LAUNCHER_FORGET:
+        forget_job(launcher, request->id);
         return;
     default:
         reply->error = ENOSYS;

@@ -24,6 +24,8 @@
 #define JOIN_BYTES (64 * 1024) /* of the log, written at once */
 #define LOG_PAGES 2000         /* are moved to the file when there is time … */
 #define LOG_PAGES_MAX 50000    /* … and these at once                        */
+#define BUSY_MS 2000
+#define VACUUM_INCREMENTAL 2 /* of PRAGMA auto_vacuum */
 
 struct db {
     sqlite3 *handle;
@@ -215,7 +217,7 @@ static int open_handle(struct db **ret_db, const char *path, int flags,
         db_close(db);
         return r;
     }
-    sqlite3_busy_timeout(db->handle, 2000);
+    sqlite3_busy_timeout(db->handle, BUSY_MS);
     *ret_db = db;
     return 0;
 }
@@ -388,6 +390,20 @@ static int count_log(void *context, sqlite3 *handle, const char *name, int pages
     return SQLITE_OK;
 }
 
+/*
+ * Files that 0.1 made keep their free pages for ever: write such a file anew.  Where that does
+ * not work, for lack of room, it stays as it is until the next start.
+ */
+static void allow_shrinking(struct db *db)
+{
+    int mode = VACUUM_INCREMENTAL;
+    if (read_number(db, "PRAGMA auto_vacuum", &mode, NULL) < 0 ||
+        mode == VACUUM_INCREMENTAL)
+        return;
+    sqlite3_exec(db->handle, "PRAGMA auto_vacuum = INCREMENTAL; VACUUM", NULL, NULL,
+                 NULL);
+}
+
 int db_open(struct db **ret_db, const char *path, const char *const *steps, int count,
             struct error *err)
 {
@@ -400,11 +416,14 @@ int db_open(struct db **ret_db, const char *path, const char *const *steps, int 
         r = check_file(db, path, steps, count, &version, err);
     if (r == 0)
         r = run_sql(db,
+                    "PRAGMA auto_vacuum = INCREMENTAL;" /* of a new file */
                     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
                     "PRAGMA secure_delete = ON; PRAGMA cache_size = -4096",
                     err);
     if (r == 0)
         r = apply_steps(db, path, steps, count, version, err);
+    if (r == 0)
+        allow_shrinking(db);
     if (r == 0)
         r = run_sql(db, "PRAGMA foreign_keys = ON", err);
     if (r < 0) {
@@ -601,4 +620,43 @@ void db_rollback(struct db *db)
     if (db->open)
         sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
     db->open = false;
+}
+
+bool db_is_open(const struct db *db)
+{
+    return db->open;
+}
+
+void db_count_pages(struct db *db, int64_t *ret_pages, int64_t *ret_free)
+{
+    int pages = 0, unused = 0;
+    read_number(db, "PRAGMA page_count", &pages, NULL);
+    read_number(db, "PRAGMA freelist_count", &unused, NULL);
+    *ret_pages = pages;
+    *ret_free = unused;
+}
+
+int db_shrink(struct db *db, uint32_t pages, struct error *err)
+{
+    char sql[64];
+    snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%u)", pages);
+    int r = begin_transaction(db, err);
+    if (r == 0)
+        r = run_sql(db, sql, err);
+    return r < 0 ? r : db_commit(db, err);
+}
+
+int db_checkpoint(struct db *db, struct error *err)
+{
+    if (db->open)
+        return error_set(err, -EBUSY, "the store: a transaction is open");
+    sqlite3_busy_timeout(db->handle, 0);
+    int code = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE,
+                                         NULL, NULL);
+    sqlite3_busy_timeout(db->handle, BUSY_MS);
+    if (code == SQLITE_OK)
+        return 0;
+    return code == SQLITE_BUSY || code == SQLITE_LOCKED
+               ? error_set(err, -EBUSY, "the store: it is being read")
+               : set_error(db, err);
 }

@@ -23,6 +23,9 @@ struct error;
  *
  * -EPROTO if the version is newer than the steps, or if the tables are not those of the
  * steps; -EBADMSG if the file is no database.
+ *
+ * Deleted content is overwritten in the file, and a file can give free pages back
+ * (db_shrink()): one that could not yet is written anew, once, if there is room for that.
  */
 int db_open(struct db **ret_db, const char *path, const char *const *steps, int count,
             struct error *err);
@@ -69,3 +72,17 @@ void db_rollback(struct db *db);
  */
 bool db_has_long_log(const struct db *db);
 void db_move_log(struct db *db);
+bool db_is_open(const struct db *db); /* something was written and not committed */
+
+/* Pages of the file, and those among them that hold nothing. */
+void db_count_pages(struct db *db, int64_t *ret_pages, int64_t *ret_free);
+
+/* Give back up to so many free pages, in a transaction of its own: the file gets smaller with
+ * the next checkpoint. */
+int db_shrink(struct db *db, uint32_t pages, struct error *err);
+
+/*
+ * Bring the write-ahead log into the file and empty it: what was deleted before is in neither
+ * any more.  -EBUSY: a query is being read, or something is not committed; nothing waits.
+ */
+int db_checkpoint(struct db *db, struct error *err);

@@ -74,4 +74,15 @@ const char *const migrations[MIGRATIONS_COUNT] = {
     "DROP TRIGGER usage_add; DROP TRIGGER usage_change; DROP TRIGGER usage_drop;"
     "DROP TRIGGER usage_launch_add; DROP TRIGGER usage_launch_change;"
     "DROP TRIGGER usage_launch_drop; DROP INDEX job_live;",
+
+    /*
+     * To version 7: what is old is found by an index and deleted (prune.c).  Reports are found
+     * by their job, so that those of live jobs are not looked at again and again.
+     */
+    "CREATE INDEX job_by_end ON job (end_ns) WHERE end_ns IS NOT NULL;"
+    "CREATE INDEX job_live_array ON job (array_id) "
+    "WHERE array_id IS NOT NULL AND end_ns IS NULL;"
+    "CREATE INDEX event_no_job ON event (at_ns) WHERE job IS NULL;"
+    "CREATE INDEX submission_by_time ON submission (at_ns);"
+    "DROP INDEX event_progress;",
 };

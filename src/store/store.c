@@ -24,7 +24,6 @@
 #include "store/schema.h"
 #include "store/usage_rows.h"
 
-#define PRUNE_AT_ONCE 2000
 #define TEXT_MAX (16u << 20)
 
 /* The rows of a live job. */
@@ -41,6 +40,7 @@ struct store {
     char *path;
     struct stat file; /* as it was opened */
     uint64_t seq;
+    bool has_remains;
     struct buf text, seats, next, pending_shares, served;
 
     job_id *dirty; /* slots whose rows are to be written */
@@ -104,6 +104,15 @@ static uint64_t read_number(struct db *db, const char *sql)
     return number;
 }
 
+/* The newest event may have been pruned. */
+static uint64_t read_seq(struct store *store)
+{
+    return read_number(
+        store->db,
+        "SELECT max(coalesce((SELECT max(seq) FROM event), 0), coalesce((SELECT "
+        "CAST(value AS INTEGER) FROM fact WHERE name = 'last_seq'), 0))");
+}
+
 static int open_connections(struct store *store, const char *path, struct error *err)
 {
     size_t count;
@@ -132,7 +141,8 @@ int store_open(struct store **ret_store, const char *path, struct error *err)
     store->usage = usage_rows_new(store->db);
     store->path = memory_text(path);
     stat(path, &store->file);
-    store->seq = read_number(store->db, "SELECT max(seq) FROM event");
+    store->seq = read_seq(store);
+    store->has_remains = true;
     *ret_store = store;
     return 0;
 }
@@ -199,7 +209,10 @@ uint64_t store_last_seq(const struct store *store)
 
 uint64_t store_last_id(struct store *store)
 {
-    return read_number(store->db, "SELECT max(id) FROM job");
+    return read_number(
+        store->db,
+        "SELECT max(coalesce((SELECT max(id) FROM job), 0), coalesce((SELECT "
+        "CAST(value AS INTEGER) FROM fact WHERE name = 'last_id'), 0))");
 }
 
 /* --- failures -------------------------------------------------------------------- */
@@ -324,6 +337,7 @@ static void forget_launch(struct store *store, uint64_t id)
     db_int(query, 1, (int64_t)id);
     run_query(store, query);
     usage_rows_count(store->usage, bytes.uid, -bytes.env);
+    store->has_remains = true;
 }
 
 static const char *end_state(const struct job *job, const struct event *event)
@@ -471,6 +485,24 @@ int store_commit(void *self, struct error *err)
     return r < 0 ? r : db_commit(store->db, err);
 }
 
+bool store_has_remains(const struct store *store)
+{
+    return store->has_remains;
+}
+
+void store_note_remains(struct store *store)
+{
+    store->has_remains = true;
+}
+
+int store_checkpoint(struct store *store, struct error *err)
+{
+    int r = db_checkpoint(store->db, err);
+    if (r == 0)
+        store->has_remains = false;
+    return r;
+}
+
 void store_rollback(struct store *store)
 {
     db_rollback(store->db);
@@ -479,7 +511,7 @@ void store_rollback(struct store *store)
     for (uint32_t i = 0; i < store->dirty_count; i++)
         store->dirty_rows[store->dirty[i]] = 0;
     store->dirty_count = 0;
-    store->seq = read_number(store->db, "SELECT max(seq) FROM event");
+    store->seq = read_seq(store);
 }
 
 /* --- changes without an event ---------------------------------------------------------- */
@@ -598,51 +630,6 @@ int store_hold(struct store *store, uint64_t id, bool held, struct error *err)
     db_int(store->set_hold, 1, held);
     db_int(store->set_hold, 2, (int64_t)id);
     return db_run(store->set_hold, err);
-}
-
-#define OLD_SCRIPTS \
-    "(SELECT id FROM launch JOIN job USING (id) WHERE end_ns < ?1 ORDER BY id LIMIT " \
-    "?2)"
-
-static void count_old_scripts(struct store *store, int64_t before_ns)
-{
-    struct db_query *query =
-        db_prepare(store->db, "SELECT uid, sum(length(CAST(script AS BLOB))) FROM "
-                              "launch JOIN job USING (id) WHERE id IN " OLD_SCRIPTS
-                              " GROUP BY uid");
-    db_int(query, 1, before_ns);
-    db_int(query, 2, PRUNE_AT_ONCE);
-    while (db_next(query, NULL) == 1)
-        usage_rows_count(store->usage, (uint32_t)db_get_int(query, 0),
-                         -db_get_int(query, 1));
-    db_finish(query);
-}
-
-static int64_t prune_scripts(struct store *store, int64_t before_ns, struct error *err)
-{
-    count_old_scripts(store, before_ns);
-    struct db_query *query =
-        db_prepare(store->db, "DELETE FROM launch WHERE id IN " OLD_SCRIPTS);
-    db_int(query, 1, before_ns);
-    db_int(query, 2, PRUNE_AT_ONCE);
-    int r = db_run(query, err);
-    int64_t count = r < 0 ? r : db_changes(store->db);
-    db_finish(query);
-    return count;
-}
-
-int64_t store_prune(struct store *store, int64_t before_ns, struct error *err)
-{
-    struct db_query *query = db_prepare(
-        store->db, "DELETE FROM event WHERE seq IN (SELECT seq FROM event WHERE "
-                   "at_ns < ? AND kind = 'progress' AND job NOT IN (SELECT id FROM "
-                   "live) ORDER BY seq LIMIT ?)");
-    db_int(query, 1, before_ns);
-    db_int(query, 2, PRUNE_AT_ONCE);
-    int r = db_run(query, err);
-    int64_t count = r < 0 ? r : db_changes(store->db);
-    db_finish(query);
-    return count == 0 ? prune_scripts(store, before_ns, err) : count;
 }
 
 int store_set_fact(struct store *store, const char *name, const char *value,

@@ -76,19 +76,23 @@ int store_hold(struct store *store, uint64_t id, bool held, struct error *err);
 void store_fail_job(struct store *store, uint64_t id, int64_t at_ns, const char *why);
 
 /*
- * Delete progress events of ended jobs before that time, and scripts of jobs that ended before
- * it, some at each call; their other events and the rest of their requests stay.  Returns how many were deleted; 0: there are no more.
+ * Since the last checkpoint an environment or something else was deleted, which the write-ahead
+ * log still has; true after an opening, as it is not known what an earlier berthd left there.
  */
-int64_t store_prune(struct store *store, int64_t before_ns, struct error *err);
+bool store_has_remains(const struct store *store);
+void store_note_remains(struct store *store);
+
+/* Bring the log into the database and empty it.  -EBUSY: not now (db_checkpoint()). */
+int store_checkpoint(struct store *store, struct error *err);
 
 int store_set_fact(struct store *store, const char *name, const char *value,
                    struct error *err);
 /* A copy, to be freed; NULL where there is none. */
 char *store_fact(struct store *store, const char *name);
 
-/* Number of the newest event. */
+/* Number of the newest event, and the largest id that any job has had; 0: none.  Both hold
+ * when the rows have been pruned: no number is used twice. */
 uint64_t store_last_seq(const struct store *store);
-/* The largest id that any job has had; 0: none. */
 uint64_t store_last_id(struct store *store);
 
 /* Call 'observe' with each event and its line as it is written, before it is durable. */

@@ -22,7 +22,9 @@ struct submission_keys *submission_keys_new(struct db *db)
             "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (uid, key) DO UPDATE SET "
             "at_ns = ?3, hash = ?4, first_id = ?5, count = ?6, several = ?7 "
             "WHERE at_ns < ?8");
-    keys->prune = db_prepare(db, "DELETE FROM submission WHERE at_ns < ?");
+    keys->prune = db_prepare(db, "DELETE FROM submission WHERE (uid, key) IN (SELECT "
+                                 "uid, key FROM submission WHERE at_ns < ? "
+                                 "ORDER BY at_ns LIMIT ?)");
     return keys;
 }
 
@@ -72,9 +74,10 @@ int submission_keys_add(struct submission_keys *keys,
 }
 
 int64_t submission_keys_prune(struct submission_keys *keys, int64_t before_ns,
-                              struct error *err)
+                              uint32_t max, struct error *err)
 {
     db_int(keys->prune, 1, before_ns);
+    db_int(keys->prune, 2, max);
     int r = db_run(keys->prune, err);
     return r < 0 ? r : db_changes(keys->db);
 }

@@ -41,6 +41,6 @@ int submission_keys_add(struct submission_keys *keys,
                         const struct keyed_submission *keyed, int64_t since_ns,
                         struct error *err);
 
-/* Forget those before that time: how many there were, or an error. */
+/* Forget those before that time, so many at most: how many there were, or an error. */
 int64_t submission_keys_prune(struct submission_keys *keys, int64_t before_ns,
-                              struct error *err);
+                              uint32_t max, struct error *err);

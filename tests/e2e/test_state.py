@@ -1,4 +1,4 @@
-"""A state folder that Berth 0.1 wrote (tests/data/state-0.1 says how) is read by this berthd.
+"""State folders that earlier versions wrote (tests/data/make_state.py) are read by this berthd.
 
 The machine lost its power: jobs that ran there are in the queue again, everything else is as it
 was.
@@ -12,7 +12,7 @@ import unittest
 from live import Daemon, until
 from support import Case, ROOT
 
-DATA = os.path.join(ROOT, "tests", "data", "state-0.1")
+DATA = os.path.join(ROOT, "tests", "data")
 ENDED = {
     1: {"name": "completed", "state": "COMPLETED", "exit_code": 0, "attempt": 0,
         "progress": {"step": 3, "steps": 3, "loss": 0.6}},
@@ -38,19 +38,38 @@ LIVE = {
 
 
 class State(Case):
+    """All of it for each of the folders: 'data', the version of whose tables is 'version'."""
+    data, version = "", 0
+
     def setUp(self):
         super().setUp()
         self.daemon = Daemon(gpus=None)  # which GPUs there are is in the database
         self.addCleanup(self.daemon.wipe)
+        self.keep("36500d")  # its jobs ended long ago
         os.mkdir(self.daemon.state, 0o700)
         base = sqlite3.connect(os.path.join(self.daemon.state, "berth.db"))
-        with open(os.path.join(DATA, "berth.sql"), encoding="utf-8") as file:
+        data = os.path.join(DATA, self.data)
+        with open(os.path.join(data, "berth.sql"), encoding="utf-8") as file:
             base.executescript(file.read())
+        if self.version > 1:  # before the jobs: triggers count what they need
+            base.execute("UPDATE usage SET uid = ?", (os.getuid(),))
         base.execute("UPDATE job SET uid = ?, request = replace(request, '/tmp/berth-state', ?)",
                      (os.getuid(), self.daemon.dir))
         base.commit()
         base.close()
-        shutil.copytree(os.path.join(DATA, "log"), os.path.join(self.daemon.state, "log"))
+        shutil.copytree(os.path.join(data, "log"), os.path.join(self.daemon.state, "log"))
+
+    def keep(self, time):
+        config = os.path.join(self.daemon.dir, "berthd.yaml")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(f"keep_jobs: {time}\nkeep_reports: {time}\n")
+        self.daemon.flags = ["--config", config]
+
+    def ask(self, sql):
+        base = sqlite3.connect(f"file:{self.daemon.state}/berth.db?mode=ro", uri=True)
+        rows = base.execute(sql).fetchall()
+        base.close()
+        return rows
 
     def read(self, *words):
         done = self.berth(words[0], "--socket", self.daemon.socket, "--json", *words[1:])
@@ -81,17 +100,16 @@ class State(Case):
 
     def test_environments_are_kept_apart_and_those_of_ended_jobs_are_gone(self):
         self.daemon.start()
-        base = sqlite3.connect(f"file:{self.daemon.state}/berth.db?mode=ro", uri=True)
-        kept = dict(base.execute("SELECT id, env FROM launch WHERE env IS NOT NULL"))
-        requests = [text for (text,) in base.execute("SELECT request FROM job")]
-        base.close()
+        kept = dict(self.ask("SELECT id, env FROM launch WHERE env IS NOT NULL"))
+        requests = [text for (text,) in self.ask("SELECT request FROM job")]
         self.assertEqual(sorted(kept), sorted(LIVE))
         for env in kept.values():
             self.assertEqual(json.loads(env)["PATH"], "/usr/bin:/bin")
         self.assertEqual(len(requests), len(LIVE) + len(ENDED))
         for request in requests:
             self.assertNotIn("env", json.loads(request))
-        self.assertTrue(os.path.exists(f"{self.daemon.state}/berth.db.before-2"))
+        copy = f"{self.daemon.state}/berth.db.before-{self.version + 1}"
+        self.assertEqual(os.stat(copy).st_mode & 0o777, 0o600)
 
     def test_what_preemptions_cost_is_known(self):
         self.daemon.start()
@@ -127,6 +145,24 @@ class State(Case):
         self.assertEqual(self.daemon.sh("true"), 16)
         self.daemon.wait(16, {"COMPLETED", "PENDING", "RUNNING"})
 
+    def test_old_jobs_can_be_pruned_and_the_file_can_shrink(self):
+        self.keep("1s")
+        self.daemon.start()
+        until(lambda: not self.ask("SELECT 1 FROM job WHERE end_ns IS NOT NULL AND id != 7"))
+        self.assertEqual([ident for (ident,) in self.ask("SELECT id FROM job ORDER BY id")],
+                         sorted({**LIVE, 7: ENDED[7]}))  # 7 is of an array that lives
+        self.assertEqual(self.ask("PRAGMA auto_vacuum"), [(2,)])
+        until(lambda: not os.path.exists(f"{self.daemon.state}/log/1.out"))
+        (stored,), = self.ask("SELECT bytes FROM usage")
+        (wanted,), = self.ask(
+            "SELECT sum(1024 + length(request) + coalesce(length(env), 0) + "
+            "coalesce(length(script), 0)) FROM job LEFT JOIN launch USING (id)")
+        self.assertEqual(stored, wanted)
+        self.daemon.kill()
+        self.daemon.start()
+        self.assertEqual(sorted(job["id"] for job in self.read("queue")["jobs"]), sorted(LIVE))
+        self.assertEqual(self.daemon.sh("true"), 16)
+
     def test_a_newer_state_is_refused(self):
         path = os.path.join(self.daemon.state, "berth.db")
         base = sqlite3.connect(path)
@@ -136,6 +172,16 @@ class State(Case):
         with self.assertRaisesRegex(AssertionError, "version 99, written by a newer berthd"):
             self.daemon.start()
 
+
+class FirstRelease(State):
+    data, version = "state-0.1", 1
+
+
+class BeforePruning(State):
+    data, version = "state-5", 5
+
+
+del State
 
 if __name__ == "__main__":
     unittest.main()

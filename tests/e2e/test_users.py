@@ -75,6 +75,25 @@ class Users(unittest.TestCase):
         self.assertIn(f"{folder}: user {SERVICE}, as whom berthd runs, cannot write in it",
                       done.stderr)
 
+    def test_output_and_checkpoints_of_a_user_go_with_the_job(self):
+        self.daemon.stop()
+        config = os.path.join(self.daemon.dir, "berthd.yaml")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write("keep_jobs: 2s\n")
+        other = os.path.join(self.daemon.dir, "other")
+        os.mkdir(other)
+        os.chown(other, self.ada.pw_uid, self.ada.pw_gid)
+        self.daemon.flags += ["--config", config]
+        self.daemon.start()
+        script = f"cd $BERTH_CKPT_DIR; mkdir -p a/b; echo > a/b/step; chmod 0 a; ln -s {other} c; "
+        ident = self.submit(self.ada, script + f"touch {other}/stays; echo output")
+        log, ckpt = (os.path.join(self.daemon.state, name)
+                     for name in (f"log/{ident}.out", f"ckpt/{ident}"))
+        until(lambda: os.path.exists(f"{other}/stays") and os.path.exists(ckpt))
+        until(lambda: self.daemon.ask("GET", f"/v1/jobs/{ident}")[0] == 404)
+        until(lambda: not os.path.exists(ckpt) and not os.path.exists(log))
+        self.assertTrue(os.path.exists(f"{other}/stays"))
+
     def test_nobody_can_say_that_he_is_another(self):
         status, answer = self.ask(self.ada, "POST", "/v1/jobs", {
             "command": ["id"], "cwd": "/", "gpus": 1, "user": "root"})

@@ -50,6 +50,8 @@ static void everything_can_be_said(void **state)
                           "system: true\n"
                           "max_jobs: 50000\n"
                           "keep_days: 36500\n"
+                          "keep_reports: 90s\n"
+                          "keep_jobs: 36500d\n"
                           "prices: {v100: 2.48, k80: 0.45}\n"
                           "speeds: {v100: 1, a100: 1.5}\n"),
                      0);
@@ -58,6 +60,8 @@ static void everything_can_be_said(void **state)
     assert_true(given.system);
     assert_int_equal(given.job_max, 50000);
     assert_int_equal(given.keep_days, 36500);
+    assert_int_equal(given.keep_reports_ns, INT64_C(90000000000));
+    assert_int_equal(given.keep_jobs_ns, 36500 * INT64_C(86400000000000));
     assert_int_equal(given.type_count, 3);
     assert_string_equal(given.types[0].name, "v100");
     assert_near(given.types[0].usd_per_hour, 2.48, 0);

@@ -493,49 +493,6 @@ static void numbers_in_a_line_are_numbers(void **state)
     assert_non_null(strstr(observed.text, "\"step\":null}"));
 }
 
-/* Of what ended jobs said of their progress the old goes, a piece at a time. */
-static void old_progress_is_deleted_in_pieces(void **state)
-{
-    job_id ended = running_job(1), live = running_job(1);
-    for (int i = 0; i < 2500; i++)
-        tell((struct event){
-            .kind = EVENT_PROGRESS, .job = ended, .steps = i, .loss = 1 });
-    tell((struct event){ .kind = EVENT_PROGRESS, .job = live, .steps = 1, .loss = 1 });
-    world_pass(&w, SECONDS(100));
-    tell((struct event){
-        .kind = EVENT_PROGRESS, .job = ended, .steps = 2500, .loss = 1 });
-    end_job(ended,
-            (struct event){ .kind = EVENT_FINISHED, .steps = 2500, .loss = NAN });
-    works(store_commit(store, &err));
-
-    assert_int_equal(store_prune(store, SECONDS(50), &err), 2000);
-    works(store_commit(store, &err));
-    assert_int_equal(store_prune(store, SECONDS(50), &err), 500);
-    assert_int_equal(store_prune(store, SECONDS(50), &err), 0);
-    works(store_commit(store, &err));
-    assert_string_equal(ask("SELECT count(*) FROM event WHERE kind = 'progress'"), "2");
-    assert_string_equal(ask("SELECT count(*) FROM event WHERE kind = 'started'"), "2");
-}
-
-static void scripts_of_jobs_that_ended_long_ago_are_deleted(void **state)
-{
-    struct store_job row = {
-        .id = w.id_next, .user = "ada", .request = "{}", .script = "\"#!/bin/sh\""
-    };
-    works(store_add_job(store, &row, &err));
-    row.id++;
-    works(store_add_job(store, &row, &err));
-    end_job(world_running(&w, (struct job){ .gpus = 1 }),
-            (struct event){ .kind = EVENT_FINISHED });
-    works(store_commit(store, &err));
-    int64_t end_ns = w.state.view.now_ns;
-    assert_int_equal(store_prune(store, end_ns, &err), 0);
-    assert_int_equal(store_prune(store, end_ns + 1, &err), 1);
-    works(store_commit(store, &err));
-    assert_request(row.id - 1, "{}");
-    assert_request(row.id, "{\"script\":\"#!/bin/sh\"}"); /* it waits */
-}
-
 /* What usage_rows.c says of user 5, and what there is. */
 static void assert_usage(void)
 {
@@ -741,7 +698,6 @@ static void an_entry_of_the_ledger_is_read_as_it_was_written(void **state)
 }
 
 RUN_CASES(
-    CASE(scripts_of_jobs_that_ended_long_ago_are_deleted),
     CASE(bytes_of_a_user_follow_the_rows), CASE(a_large_commit_is_read_again),
     CASE(what_is_committed_is_there_again),
     CASE(an_environment_is_kept_until_the_job_has_ended),
@@ -752,7 +708,7 @@ RUN_CASES(
     CASE(the_id_of_an_ended_job_can_be_used_again),
     CASE(every_event_is_a_line_that_is_observed_as_well),
     CASE(some_events_are_not_stored), CASE(numbers_in_a_line_are_numbers),
-    CASE(old_progress_is_deleted_in_pieces), CASE(a_failure_is_returned_by_the_commit),
+    CASE(a_failure_is_returned_by_the_commit),
     CASE(a_live_job_is_read_as_it_was_written), CASE(unreadable_rows_are_named_by_job),
     CASE(service_is_read_by_the_name_of_its_type),
     CASE(an_entry_of_the_ledger_is_read_as_it_was_written));

@@ -113,8 +113,12 @@ static void old_keys_are_forgotten(void **state)
 {
     add(7, "a", 100, 5);
     add(7, "b", 200, 8);
-    assert_int_equal(submission_keys_prune(keys, 150, &err), 1);
+    add(8, "a", 90, 6);
+    assert_int_equal(submission_keys_prune(keys, 150, 1, &err), 1); /* the oldest */
+    assert_int_equal(find(7, "a", 0), 5);
+    assert_int_equal(submission_keys_prune(keys, 150, 10, &err), 1);
     assert_int_equal(find(7, "a", 0), 0);
+    assert_int_equal(find(8, "a", 0), 0);
     assert_int_equal(find(7, "b", 0), 8);
 }
 

@@ -29,6 +29,7 @@
 #include "http/tail.h"
 #include "http/target.h"
 #include "store/db.h"
+#include "store/prune.h"
 #include "store/rows.h"
 #include "store/store.h"
 
@@ -438,6 +439,8 @@ static void list_jobs(struct routes *routes, const struct http_request *request,
     daemon_view_of(routes->daemon, &facts);
     if (count == filter.limit)
         json_write_flag(&reply->body, "limited", true);
+    if (filter.ended && prune_history_from(facts.store) >= 0)
+        json_write_time(&reply->body, "history_from", prune_history_from(facts.store));
     json_write_text_if(&reply->body, "trouble", facts.trouble);
     buf_text(&reply->body, "}\n");
 }
@@ -451,7 +454,9 @@ struct db_query *job_query_find(struct routes *routes, struct daemon_view *facts
     struct db_query *query = job_query_one(store_reader(facts->store), id);
     if (!job_query_next(query, record)) {
         db_finish(query);
-        routes_fail(reply, error_set(&err, -ENOENT, "there is no job %" PRIu64, id),
+        routes_fail(reply,
+                    prune_explain_absent(facts->store, id,
+                                         !facts->executor->submit_command, &err),
                     &err);
         return NULL;
     }

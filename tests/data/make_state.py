@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Make the state folder of Berth 0.1 that is kept here: make.py BUILD
+"""Make a state folder as an earlier Berth wrote it: make_state.py BUILD FOLDER
 
-BUILD is where berthd, berth and berth-run of version 0.1 were built.  Jobs in every state are
+BUILD is where berthd, berth and berth-run of that version were built; FOLDER, state-0.1 or
+state-5, is named for its release or for the version of its tables.  Jobs in every state are
 submitted; then berthd and every process of a job are killed, as if the machine had lost its
 power.  Kept are the database as SQL (berth.sql) and the output of the jobs (log/).  The user
 and the machine are given neutral names, and all times are moved to June 2025, so that they are
@@ -16,7 +17,6 @@ import subprocess
 import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = "/tmp/berth-state"
 TRAIN = "while :; do i=$((i+1)); echo \"step $i loss 0.$((90-i))\"; sleep 0.5; done"
 STOPS = "trap 'exit 85' TERM; "  # as a job that has saved itself
@@ -114,9 +114,12 @@ class Maker:
                 except ProcessLookupError:
                     pass
 
-    def keep(self):
+    def keep(self, to):
         base = sqlite3.connect(os.path.join(self.state, "berth.db"))
+        version = base.execute("PRAGMA user_version").fetchone()[0]
         base.execute("UPDATE job SET uid = 1000, user = 'ada'")
+        for table in ("usage", "submission") if version >= 5 else ():
+            base.execute(f"UPDATE {table} SET uid = 1000")
         base.commit()
         lines = [line for line in base.iterdump() if "sqlite_sequence" not in line]
         base.close()
@@ -128,10 +131,10 @@ class Maker:
             seconds = int(match[1])
             return str(seconds - back if abs(seconds - time.time()) < 86400 else seconds)
         text = re.sub(r"\b(\d{10})(?=\d{9}\b|\.\d)", move, text)
-        with open(os.path.join(HERE, "berth.sql"), "w", encoding="utf-8") as file:
-            file.write(f"PRAGMA user_version = 1;\n{text}\n")
-        shutil.rmtree(os.path.join(HERE, "log"), True)
-        shutil.copytree(os.path.join(self.state, "log"), os.path.join(HERE, "log"))
+        with open(os.path.join(to, "berth.sql"), "w", encoding="utf-8") as file:
+            file.write(f"PRAGMA user_version = {version};\n{text}\n")
+        shutil.rmtree(os.path.join(to, "log"), True)
+        shutil.copytree(os.path.join(self.state, "log"), os.path.join(to, "log"))
 
 
 def main():
@@ -143,7 +146,7 @@ def main():
         maker.submit_all()
     finally:
         maker.kill(daemon)
-    maker.keep()
+    maker.keep(os.path.abspath(sys.argv[2]))
     shutil.rmtree(FOLDER)
 
 
