@@ -159,6 +159,14 @@ void json_print_fine(const struct json *json, FILE *file)
     fputc('\n', file);
 }
 
+char *json_text_fine(const struct json *json)
+{
+    char *text = json_dumps(to_jansson(json),
+                            JSON_REAL_PRECISION(15) | JSON_INDENT(2) | JSON_ENCODE_ANY);
+    check_built(text ? 0 : -1);
+    return text;
+}
+
 void json_print_exact(const struct json *json, FILE *file)
 {
     json_dumpf(to_jansson(json), file, JSON_REAL_PRECISION(17) | JSON_COMPACT);

@@ -50,6 +50,7 @@ void json_print(const struct json *json, FILE *file, bool indented);
 
 /* Indented, with 15 digits: times since 1970 to the microsecond. */
 void json_print_fine(const struct json *json, FILE *file);
+char *json_text_fine(const struct json *json); /* to be freed */
 
 /* One line with all digits, so that reading gives equal numbers. */
 void json_print_exact(const struct json *json, FILE *file);

@@ -1,5 +1,5 @@
 """What berthd keeps, and for how long: jobs that ended go with all that is kept of them, what
-live jobs need stays, secrets are on disk no longer than their job."""
+live jobs need stays, secrets are on disk no longer than their job; long lists are read in pages."""
 import json
 import os
 import time
@@ -79,6 +79,7 @@ class Jobs(Kept):
         self.assertIn("there is no job 999", self.says("show", "999").stderr)
         done = self.says("history")
         self.assertEqual(done.stdout, "No such jobs.\n")
+        self.assertIn("History goes back to ", done.stderr)
         self.assertEqual(json.loads(self.says("history", "--json").stdout)["jobs"], [])
 
     def test_a_restart_after_pruning_finds_the_live_jobs_and_uses_no_number_twice(self):
@@ -162,6 +163,54 @@ class Secrets(Kept):
         until(lambda: not os.path.exists(old))
         self.assertTrue(os.path.exists(new))
         self.assertTrue(os.path.exists(other))
+
+
+class Pages(Kept):
+    def test_pages_follow_each_other(self):
+        self.daemon.start()
+        ids = [self.daemon.sh("true", hold=True) for _ in range(7)]
+
+        def page(query):
+            answer = self.daemon.ask("GET", f"/v1/jobs?{query}")[1]
+            return [job["id"] for job in answer["jobs"]], answer.get("limited", False)
+        self.assertEqual(page("limit=3"), (ids[:3], True))
+        self.assertEqual(page(f"limit=3&after={ids[2]}"), (ids[3:6], True))
+        self.assertEqual(page(f"limit=3&after={ids[5]}"), (ids[6:], False))
+        self.assertEqual(page(f"history=true&limit=2&before={ids[2]}"), (ids[1::-1], True))
+        self.assertEqual(self.daemon.ask("GET", "/v1/jobs?after=x")[0], 400)
+
+    def test_long_lists_are_complete(self):
+        self.daemon.start()
+        jobs = [{"command": ["true"], "cwd": "/", "gpus": 0, "hold": True}] * 10000
+        for count in (10000, 10000, 11):
+            status, answer = self.daemon.ask("POST", "/v1/jobs", {"jobs": jobs[:count]})
+            self.assertEqual(status, 201, answer)
+        want = list(range(1, 20012))
+        done = self.says("queue", "--json")
+        self.assertEqual([job["id"] for job in json.loads(done.stdout)["jobs"]], want)
+        done = self.says("queue")
+        self.assertEqual(done.stderr, "")
+        rows = [line.split()[0] for line in done.stdout.splitlines() if "HELD" in line]
+        self.assertEqual(list(map(int, rows)), want)
+        self.assertEqual(self.says("cancel", "--all").returncode, 0)
+        done = self.says("history", "--json", "--limit", "1000000")
+        self.assertEqual([job["id"] for job in json.loads(done.stdout)["jobs"]], want[::-1])
+        done = self.says("history", "--csv", "--limit", "15000")
+        rows = [line.split(",")[0] for line in done.stdout.splitlines()]
+        self.assertEqual(rows, ["id", *map(str, want[:-15001:-1])])
+        done = self.says("history", "--limit", "15000")
+        self.assertEqual(sum("CANCELLED" in line for line in done.stdout.splitlines()), 15000)
+
+    def test_the_output_for_programs_is_one_object(self):
+        self.daemon.start()
+        self.assertEqual(self.says("queue", "--json").stdout, '{\n  "jobs": []\n}\n')
+        self.daemon.sh("true", hold=True)
+        self.daemon.sh("true", hold=True)
+        text = self.says("queue", "--json").stdout
+        answer = json.loads(text)
+        self.assertEqual([job["id"] for job in answer["jobs"]], [1, 2])
+        self.assertIn('    {\n      "id": 1,\n', text)
+        self.assertTrue(text.endswith("    }\n  ]\n}\n"), text[-40:])
 
 
 del Kept

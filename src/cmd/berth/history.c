@@ -8,7 +8,10 @@
 #include "cmd/berth/connection.h"
 #include "cmd/berth/flag_values.h"
 #include "cmd/berth/format.h"
+#include "cmd/berth/job_pages.h"
 #include "cmd/berth/text_table.h"
+
+#define LIMIT_MAX 1000000000
 
 static const struct flag history_flags[] = {
     { "user", 'u', "NAME", "whose jobs; everybody's" },
@@ -60,13 +63,18 @@ static void print_csv_text(const char *text)
     putchar('"');
 }
 
-static void print_csv(const struct json *answer)
+static void print_csv_titles(void)
 {
-    const struct json *jobs = json_get(answer, "jobs");
     size_t count = sizeof csv_keys / sizeof *csv_keys;
     for (size_t k = 0; k < count; k++)
         printf("%s%s", k ? "," : "", csv_keys[k]);
     putchar('\n');
+}
+
+static void print_csv(void *context, const struct json *jobs)
+{
+    (void)context;
+    size_t count = sizeof csv_keys / sizeof *csv_keys;
     for (size_t i = 0; i < json_count(jobs); i++) {
         const struct json *job = json_item(jobs, i);
         for (size_t k = 0; k < count; k++) {
@@ -111,18 +119,26 @@ static void add_job(struct text_table *table, const struct json *job)
     text_table_add(table, "%s", json_text_or(job, "reason", ""));
 }
 
-static void print_table(const struct json *answer)
+static void print_table(void *context, const struct json *jobs)
 {
-    const struct json *jobs = json_get(answer, "jobs");
-    struct text_table table;
-    text_table_init(&table, columns, sizeof columns / sizeof *columns);
-    for (size_t i = 0; i < json_count(jobs); i++)
-        add_job(&table, json_item(jobs, i));
+    struct text_table *table = context;
     if (json_count(jobs) == 0)
-        puts("No such jobs.");
-    else
-        text_table_show(&table, stdout);
-    text_table_release(&table);
+        return;
+    text_table_clear(table);
+    for (size_t i = 0; i < json_count(jobs); i++)
+        add_job(table, json_item(jobs, i));
+    text_table_show(table, stdout);
+}
+
+/* Where the list ends because older jobs were deleted. */
+static void say_history_from(const struct job_pages *pages)
+{
+    char text[64];
+    fflush(stdout);
+    if (pages->history_from > 0 && !pages->is_limited)
+        fprintf(stderr,
+                "History goes back to %s; jobs that ended before are no longer kept.\n",
+                format_time(text, sizeof text, pages->history_from));
 }
 
 /* A time, or a duration such as "2d": so long ago. */
@@ -147,18 +163,44 @@ static int add_time(const struct flags *flags, struct buf *path, const char *nam
 static int make_query(const struct flags *flags, struct buf *path)
 {
     static const char *const filters[] = { "user", "state", "name" };
-    char limit[24];
     buf_text(path, "/v1/jobs?history=true");
     for (size_t i = 0; i < sizeof filters / sizeof *filters; i++)
         if (flags_get(flags, filters[i]))
             connection_add_query(path, filters[i], flags_get(flags, filters[i]));
     if (!flags_get(flags, "state"))
         connection_add_query(path, "state", "COMPLETED,FAILED,CANCELLED,REJECTED");
-    snprintf(limit, sizeof limit, "%llu",
-             (unsigned long long)flags_count(flags, "limit", 1, 100000, 100));
-    connection_add_query(path, "limit", limit);
     int status = add_time(flags, path, "since");
     return status ? status : add_time(flags, path, "until");
+}
+
+static int show_history(const struct flags *flags, const char *path)
+{
+    struct text_table table;
+    struct call *call = NULL;
+    bool csv = flags_get(flags, "csv");
+    struct job_pages pages = { .flags = flags,
+                               .path = path,
+                               .newest_first = true,
+                               .max = flags_count(flags, "limit", 1, LIMIT_MAX, 100),
+                               .json = flags_get(flags, "json"),
+                               .print = csv ? print_csv : print_table,
+                               .context = &table };
+    int status = connection_open(&call, flags);
+    if (status)
+        return status;
+    if (csv)
+        print_csv_titles();
+    text_table_init(&table, columns, sizeof columns / sizeof *columns);
+    status = job_pages_read(&pages, call);
+    bool plain = status == 0 && !csv && !pages.json;
+    if (plain && pages.count == 0)
+        puts("No such jobs.");
+    if (plain)
+        say_history_from(&pages);
+    job_pages_release(&pages);
+    text_table_release(&table);
+    call_close(call);
+    return status;
 }
 
 static int history_run(const struct flags *flags)
@@ -171,8 +213,7 @@ static int history_run(const struct flags *flags)
     buf_init(&path, 1 << 16);
     int status = make_query(flags, &path);
     if (status == 0)
-        status = connection_show(flags, path.bytes,
-                                 flags_get(flags, "csv") ? print_csv : print_table);
+        status = show_history(flags, path.bytes);
     buf_release(&path);
     return status;
 }

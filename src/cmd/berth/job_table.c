@@ -65,12 +65,22 @@ static void add_job(struct text_table *table, const struct json *job)
     text_table_add(table, "%s", json_text_or(job, "reason", ""));
 }
 
+void job_table_init(struct text_table *table)
+{
+    text_table_init(table, columns, sizeof columns / sizeof *columns);
+}
+
+void job_table_add(struct text_table *table, const struct json *jobs)
+{
+    for (size_t i = 0; i < json_count(jobs); i++)
+        add_job(table, json_item(jobs, i));
+}
+
 void job_table_print(const struct json *jobs, FILE *file, unsigned width, bool colour)
 {
     struct text_table table;
-    text_table_init(&table, columns, sizeof columns / sizeof *columns);
-    for (size_t i = 0; i < json_count(jobs); i++)
-        add_job(&table, json_item(jobs, i));
+    job_table_init(&table);
+    job_table_add(&table, jobs);
     text_table_print(&table, file, width, colour);
     text_table_release(&table);
 }

@@ -4,9 +4,9 @@
 
 #include "base/buf.h"
 #include "cmd/berth/connection.h"
-#include "cmd/berth/format.h"
+#include "cmd/berth/job_pages.h"
 #include "cmd/berth/job_table.h"
-#include "cmd/berth/terminal.h"
+#include "cmd/berth/text_table.h"
 
 static const struct flag queue_flags[] = {
     { "user", 'u', "NAME", "whose jobs; everybody's" },
@@ -18,36 +18,38 @@ static const struct flag queue_flags[] = {
     { 0 },
 };
 
+static void print_page(void *context, const struct json *jobs)
+{
+    struct text_table *table = context;
+    if (json_count(jobs) == 0)
+        return;
+    text_table_clear(table);
+    job_table_add(table, jobs);
+    text_table_show(table, stdout);
+}
+
 static int show_once(const struct flags *flags, struct call *call, const char *path)
 {
-    struct json *answer = NULL;
-    struct error err;
-    int r = call_json(call, "GET", path, NULL, &answer, &err);
-    if (r < 0)
-        return command_status(flags, r, &err);
-    if (flags_get(flags, "json"))
-        return format_print_json(answer);
-    const struct json *jobs = json_get(answer, "jobs");
-    const char *trouble = json_as_text(json_get(answer, "trouble"));
+    struct text_table table;
+    struct job_pages pages = { .flags = flags,
+                               .path = path,
+                               .json = flags_get(flags, "json"),
+                               .print = print_page,
+                               .context = &table };
     if (flags_get(flags, "watch"))
         fputs("\033[H\033[2J", stdout);
-    if (json_count(jobs) == 0)
+    job_table_init(&table);
+    int status = job_pages_read(&pages, call);
+    if (status == 0 && pages.count == 0 && !pages.json)
         puts("Nothing runs and nothing waits.");
-    else
-        job_table_print(jobs, stdout, terminal_width(stdout),
-                        terminal_has_colours(stdout));
     fflush(stdout);
-    if (json_flag_at(answer, "limited"))
-        fprintf(stderr,
-                "berth queue: only the first %zu jobs are shown; --user, --state and "
-                "--name select others\n",
-                json_count(jobs));
-    if (trouble)
+    if (pages.trouble && !pages.json)
         fprintf(stderr,
                 "Slurm does not answer, and nothing starts until it does: %.150s\n",
-                trouble);
-    json_free(answer);
-    return 0;
+                pages.trouble);
+    job_pages_release(&pages);
+    text_table_release(&table);
+    return status;
 }
 
 static int queue_run(const struct flags *flags)

@@ -3,12 +3,13 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/grow.h"
 #include "base/memory.h"
 #include "cmd/berth/terminal.h"
 
-#define COLUMNS_MAX 32
+#define COLUMNS_MAX TEXT_TABLE_COLUMNS_MAX
 
 void text_table_init(struct text_table *table, const struct text_table_column *columns,
                      uint32_t count)
@@ -21,6 +22,13 @@ void text_table_release(struct text_table *table)
     for (uint32_t i = 0; i < table->cell_count; i++)
         free(table->cells[i].text);
     free(table->cells);
+}
+
+void text_table_clear(struct text_table *table)
+{
+    for (uint32_t i = 0; i < table->cell_count; i++)
+        free(table->cells[i].text);
+    table->cell_count = 0;
 }
 
 void text_table_add(struct text_table *table, const char *fmt, ...)
@@ -151,15 +159,22 @@ static void print_titles(const struct text_table *table, const uint32_t *widths,
     fputc('\n', file);
 }
 
-void text_table_print(const struct text_table *table, FILE *file, uint32_t width,
-                      bool colour)
+void text_table_print(struct text_table *table, FILE *file, uint32_t width, bool colour)
 {
     uint32_t widths[COLUMNS_MAX];
-    for (uint32_t c = 0; c < table->column_count; c++)
-        widths[c] = natural_width(table, c);
+    for (uint32_t c = 0; c < table->column_count; c++) {
+        uint32_t natural = natural_width(table, c);
+        if (natural > table->wanted[c])
+            table->wanted[c] = natural;
+        widths[c] = table->wanted[c];
+    }
     if (width)
         fit_widths(table, widths, width);
-    if (table->columns[0].title[0]) /* a table may have no titles */
+    size_t bytes = table->column_count * sizeof *widths;
+    bool same = table->is_begun && memcmp(widths, table->widths, bytes) == 0;
+    memcpy(table->widths, widths, bytes);
+    table->is_begun = true;
+    if (table->columns[0].title[0] && !same) /* a table may have no titles */
         print_titles(table, widths, colour, file);
     uint32_t blanks = 0;
     for (uint32_t i = 0; i < table->cell_count; i++) {
@@ -174,7 +189,7 @@ void text_table_print(const struct text_table *table, FILE *file, uint32_t width
     }
 }
 
-void text_table_show(const struct text_table *table, FILE *file)
+void text_table_show(struct text_table *table, FILE *file)
 {
     text_table_print(table, file, terminal_width(file), terminal_has_colours(file));
 }

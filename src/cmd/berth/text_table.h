@@ -17,16 +17,25 @@ struct text_table_cell {
     const char *colour; /* as in "31", or NULL */
 };
 
+#define TEXT_TABLE_COLUMNS_MAX 32
+
 struct text_table {
     const struct text_table_column *columns;
     uint32_t column_count;
     struct text_table_cell *cells;
     uint32_t cell_count, cell_room;
+    uint32_t wanted[TEXT_TABLE_COLUMNS_MAX]; /* widths of all texts so far */
+    uint32_t widths[TEXT_TABLE_COLUMNS_MAX]; /* as they were printed last  */
+    bool is_begun;
 };
 
 void text_table_init(struct text_table *table, const struct text_table_column *columns,
                      uint32_t count);
 void text_table_release(struct text_table *table);
+
+/* Drop the rows, for the next ones of a long table: columns do not become narrower, and
+ * titles are printed again only if a width has changed. */
+void text_table_clear(struct text_table *table);
 
 /* The next cell, row by row.  Control characters in it are shown as '?'. */
 void text_table_add(struct text_table *table, const char *fmt, ...)
@@ -39,8 +48,8 @@ void text_table_set_colour(struct text_table *table, const char *colour);
  * Print titles and rows.  To fit 'width' characters (0: any width) columns are cut and left
  * out as far as they allow it.  Columns with empty cells only are left out.
  */
-void text_table_print(const struct text_table *table, FILE *file, uint32_t width,
+void text_table_print(struct text_table *table, FILE *file, uint32_t width,
                       bool colour);
 
 /* The same for a terminal, with its width and colours. */
-void text_table_show(const struct text_table *table, FILE *file);
+void text_table_show(struct text_table *table, FILE *file);

@@ -119,6 +119,8 @@ static void write_sql(struct buf *sql, const struct job_filter *filter)
         buf_text(sql, " AND submit_ns <= ?4");
     if (filter->before)
         buf_text(sql, " AND id < ?5");
+    if (filter->after)
+        buf_text(sql, " AND id > ?7");
     if (filter->ids)
         buf_print(sql, " AND id IN (%s)", filter->ids);
     buf_print(sql, " ORDER BY id %s LIMIT ?6", filter->newest_first ? "DESC" : "ASC");
@@ -143,6 +145,8 @@ static struct db_query *select_jobs(struct db *db, const struct job_filter *filt
         db_int(query, 4, filter->until_ns);
     if (filter->before)
         db_int(query, 5, (int64_t)filter->before);
+    if (filter->after)
+        db_int(query, 7, (int64_t)filter->after);
     db_int(query, 6, filter->limit);
     return query;
 }
@@ -383,7 +387,7 @@ static bool read_ids(const struct http_request *request, struct job_filter *filt
 static bool read_filter(const struct http_request *request, struct job_filter *filter,
                         struct http_reply *reply)
 {
-    int64_t before = 0;
+    int64_t before = 0, after = 0;
     *filter = (struct job_filter){ .since_ns = -1, .until_ns = -1, .limit = LIST_MAX };
     filter->user = http_query(request, "user");
     filter->name = http_query(request, "name");
@@ -392,10 +396,12 @@ static bool read_filter(const struct http_request *request, struct job_filter *f
                 routes_read_flag(request, "history", &filter->newest_first, reply) &&
                 routes_read_time(request, "since", &filter->since_ns, reply) &&
                 routes_read_time(request, "until", &filter->until_ns, reply) &&
-                routes_read_count(request, "before", 1, INT64_MAX, &before, reply);
+                routes_read_count(request, "before", 1, INT64_MAX, &before, reply) &&
+                routes_read_count(request, "after", 0, INT64_MAX, &after, reply);
     if (good && filter->newest_first)
         filter->limit = 1000;
     filter->before = (uint64_t)before;
+    filter->after = (uint64_t)after;
     filter->ended = filter->ended || filter->newest_first;
     return good &&
            routes_read_count(request, "limit", 1, LIST_MAX, &filter->limit, reply);
@@ -740,7 +746,7 @@ static void read_log(struct routes *routes, const struct http_request *request,
 
 const struct route query_routes[] = {
     { "GET", "/v1/jobs", SCOPES_READ,
-      "state user since until name limit before history ids", list_jobs },
+      "state user since until name limit before after history ids", list_jobs },
     { "GET", "/v1/jobs/{id}", SCOPES_READ, "", show_job },
     { "GET", "/v1/jobs/{id}/why", SCOPES_READ, "", explain_job },
     { "GET", "/v1/jobs/{id}/log", SCOPES_READ, "stream offset follow", read_log },

@@ -28,7 +28,7 @@ struct job_filter {
     const char *user, *name;
     const char *ids; /* "3,17,4", and nothing but digits and commas; NULL: all */
     int64_t since_ns, until_ns; /* by submission; -1: any    */
-    uint64_t before;            /* ids below this; 0: any    */
+    uint64_t before, after;     /* ids below, above this; 0: any */
     bool newest_first;
     int64_t limit;
 };
