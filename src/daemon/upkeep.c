@@ -28,6 +28,7 @@
 #define PRUNE_MS 3600000  /* from one pruning to the next   */
 #define PIECE_MS 50       /* between two pieces             */
 #define PIECE_ROWS 500    /* that are deleted at once       */
+#define PIECE_NS 5000000  /* that giving them back may take  */
 #define PIECE_PAGES 64    /* that are given back at once    */
 #define FREE_PAGES 256    /* that stay, beside an eighth    */
 #define COPY_S 86400      /* how long a copy is kept        */
@@ -157,7 +158,7 @@ static int64_t shrink_file(struct upkeep *upkeep, struct error *err)
     db_count_pages(db, &pages, &unused);
     if (unused <= pages / 8 + FREE_PAGES)
         return 0;
-    int r = db_shrink(db, PIECE_PAGES, err);
+    int r = db_shrink(db, PIECE_PAGES, PIECE_NS, err);
     int64_t before = unused;
     db_count_pages(db, &pages, &unused);
     return r < 0 ? r : before > unused; /* 0: an old file, which cannot shrink */

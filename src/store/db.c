@@ -18,6 +18,7 @@
 
 #include <sqlite3.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -636,13 +637,21 @@ void db_count_pages(struct db *db, int64_t *ret_pages, int64_t *ret_free)
     *ret_free = unused;
 }
 
-int db_shrink(struct db *db, uint32_t pages, struct error *err)
+int db_shrink(struct db *db, uint32_t pages, int64_t max_ns, struct error *err)
 {
     char sql[64];
+    int64_t until_ns = clock_now_ns() + max_ns;
+    sqlite3_stmt *statement = NULL;
     snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%u)", pages);
     int r = begin_transaction(db, err);
-    if (r == 0)
-        r = run_sql(db, sql, err);
+    if (r < 0)
+        return r;
+    int code = sqlite3_prepare_v2(db->handle, sql, -1, &statement, NULL);
+    do /* a step is a page */
+        code = code == SQLITE_OK || code == SQLITE_ROW ? sqlite3_step(statement) : code;
+    while (code == SQLITE_ROW && clock_now_ns() < until_ns);
+    r = code == SQLITE_ROW || code == SQLITE_DONE ? 0 : set_error(db, err);
+    sqlite3_finalize(statement);
     return r < 0 ? r : db_commit(db, err);
 }
 

@@ -77,9 +77,11 @@ bool db_is_open(const struct db *db); /* something was written and not committed
 /* Pages of the file, and those among them that hold nothing. */
 void db_count_pages(struct db *db, int64_t *ret_pages, int64_t *ret_free);
 
-/* Give back up to so many free pages, in a transaction of its own: the file gets smaller with
- * the next checkpoint. */
-int db_shrink(struct db *db, uint32_t pages, struct error *err);
+/*
+ * Give back free pages, up to so many and for about so long, in a transaction of its own: the
+ * file gets smaller with the next checkpoint.  A page of a large file takes longer.
+ */
+int db_shrink(struct db *db, uint32_t pages, int64_t max_ns, struct error *err);
 
 /*
  * Bring the write-ahead log into the file and empty it: what was deleted before is in neither

@@ -23,9 +23,10 @@ struct prune {
     struct db *db;
     struct db_query *find, *find_live, *script_bytes, *job_bytes, *drop_reports,
         *drop_script, *drop_others, *drop_events, *drop_ledger, *drop_job;
-    struct prune_job last_job;  /* that prune_find_jobs() has found     */
-    uint64_t kept_seq, kept_id; /* as they were written; 0: not yet     */
-    int64_t history_from_ns;    /* likewise                             */
+    struct prune_job last_job;  /* that prune_find_jobs() has found            */
+    uint64_t last_id;           /* of all jobs, when it did                    */
+    uint64_t kept_seq, kept_id; /* facts as they were written last; 0: not yet */
+    int64_t history_from_ns;    /* likewise                                    */
 };
 
 /* --- beginning and end ----------------------------------------------------------------- */
@@ -220,17 +221,21 @@ int64_t prune_reports(struct prune *prune, int64_t before_ns, uint32_t rows_max,
 /* --- jobs, and all that is left of them --------------------------------------------------- */
 
 /* No number is used twice, also if the newest rows are deleted. */
-static int keep_numbers(struct prune *prune, struct error *err)
+static int keep_number(struct prune *prune, const char *name, uint64_t number,
+                       uint64_t *kept, struct error *err)
 {
-    uint64_t seq = store_last_seq(prune->store), id = store_last_id(prune->store);
-    int r = 0;
-    if (seq != prune->kept_seq)
-        r = set_number(prune->store, "last_seq", (int64_t)seq, err);
-    if (r == 0 && id != prune->kept_id)
-        r = set_number(prune->store, "last_id", (int64_t)id, err);
-    prune->kept_seq = r < 0 ? 0 : seq;
-    prune->kept_id = r < 0 ? 0 : id;
+    if (number == *kept)
+        return 0;
+    int r = set_number(prune->store, name, (int64_t)number, err);
+    if (r == 0)
+        *kept = number;
     return r;
+}
+
+static int keep_seq(struct prune *prune, struct error *err)
+{
+    return keep_number(prune, "last_seq", store_last_seq(prune->store),
+                       &prune->kept_seq, err);
 }
 
 int64_t prune_events(struct prune *prune, int64_t before_ns, uint32_t rows_max,
@@ -239,7 +244,7 @@ int64_t prune_events(struct prune *prune, int64_t before_ns, uint32_t rows_max,
     db_int(prune->drop_others, 1, before_ns);
     db_int(prune->drop_others, 2, rows_max);
     int64_t count = delete_rows(prune, prune->drop_others, err);
-    int r = count > 0 ? keep_numbers(prune, err) : 0;
+    int r = count > 0 ? keep_seq(prune, err) : 0;
     return r < 0 ? r : count;
 }
 
@@ -267,6 +272,7 @@ bool prune_find_jobs(struct prune *prune, int64_t before_ns, struct prune_job *r
     if (found == 0)
         return false;
     prune->last_job = ret_jobs[found - 1];
+    prune->last_id = store_last_id(prune->store);
     for (uint32_t i = 0; i < found; i++)
         if (!has_live_task(prune, ret_jobs[i].id))
             ret_jobs[(*ret_count)++] = ret_jobs[i];
@@ -277,7 +283,9 @@ bool prune_find_jobs(struct prune *prune, int64_t before_ns, struct prune_job *r
 static int64_t drop_job(struct prune *prune, const struct prune_job *job,
                         int64_t before_ns, struct error *err)
 {
-    int r = keep_numbers(prune, err);
+    int r = keep_seq(prune, err);
+    if (r == 0)
+        r = keep_number(prune, "last_id", prune->last_id, &prune->kept_id, err);
     if (r == 0 && before_ns != prune->history_from_ns)
         r = set_number(prune->store, "history_from_ns", before_ns, err);
     if (r < 0)
