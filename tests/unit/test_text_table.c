@@ -10,8 +10,8 @@ static const struct text_table_column columns[] = {
     { "ID", .right = true }, { "NAME", .min = 4 }, { "LOSS" }, { "REASON", .min = 6 }
 };
 
-static void print(const struct text_table *table, uint32_t width, bool colour,
-                  char *text, size_t size)
+static void print(struct text_table *table, uint32_t width, bool colour, char *text,
+                  size_t size)
 {
     FILE *file = fmemopen(text, size, "w");
     text_table_print(table, file, width, colour);
@@ -86,6 +86,36 @@ static void colours_are_used_on_request(void **state)
     text_table_release(&table);
 }
 
-RUN_CASES(TEST(columns_line_up_and_empty_ones_are_left_out), TEST(wide_tables_are_cut),
+static void add_row(struct text_table *table, int id, const char *name)
+{
+    text_table_clear(table);
+    text_table_add(table, "%d", id);
+    text_table_add(table, "%s", name);
+    text_table_add(table, "%s", "");
+    text_table_add(table, "%s", "");
+}
+
+static void a_long_table_says_its_titles_again_where_it_becomes_wider(void **state)
+{
+    struct text_table table;
+    char text[512] = "";
+    text_table_init(&table, columns, 4);
+    add_row(&table, 1, "name");
+    print(&table, 0, false, text, sizeof text);
+    assert_string_equal(text, "ID  NAME\n 1  name\n");
+    add_row(&table, 2, "x");
+    print(&table, 0, false, text, sizeof text);
+    assert_string_equal(text, " 2  x\n");
+    add_row(&table, 300, "x");
+    print(&table, 0, false, text, sizeof text);
+    assert_string_equal(text, " ID  NAME\n300  x\n");
+    add_row(&table, 4, "x");
+    print(&table, 0, false, text, sizeof text);
+    assert_string_equal(text, "  4  x\n");
+    text_table_release(&table);
+}
+
+RUN_CASES(TEST(a_long_table_says_its_titles_again_where_it_becomes_wider),
+          TEST(columns_line_up_and_empty_ones_are_left_out), TEST(wide_tables_are_cut),
           TEST(spare_columns_are_left_out_before_lines_break),
           TEST(colours_are_used_on_request));

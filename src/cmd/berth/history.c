@@ -124,10 +124,10 @@ static void print_table(void *context, const struct json *jobs)
     struct text_table *table = context;
     if (json_count(jobs) == 0)
         return;
-    text_table_clear(table);
     for (size_t i = 0; i < json_count(jobs); i++)
         add_job(table, json_item(jobs, i));
     text_table_show(table, stdout);
+    text_table_clear(table);
 }
 
 /* Where the list ends because older jobs were deleted. */

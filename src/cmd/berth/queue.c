@@ -23,9 +23,9 @@ static void print_page(void *context, const struct json *jobs)
     struct text_table *table = context;
     if (json_count(jobs) == 0)
         return;
-    text_table_clear(table);
     job_table_add(table, jobs);
     text_table_show(table, stdout);
+    text_table_clear(table);
 }
 
 static int show_once(const struct flags *flags, struct call *call, const char *path)
