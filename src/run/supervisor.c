@@ -9,9 +9,10 @@
  * orphans, so any process left behind, however it was put into the background, becomes
  * its child sooner or later: children are killed until there are none.
  *
- * Among several users it has the user's effective identity, so that it may signal the job
- * and read its files, and nothing more; but its real and saved identities are the
- * service's, so that the job may neither signal nor trace it.
+ * Among several users it has the user's effective identity, so that it may signal the job,
+ * and nothing more; but its real and saved identities are the service's, so that the job
+ * may neither signal nor trace it.  So it reads nothing that the user wrote: that is done by
+ * a process that has the user's rights alone (progress_reader.h).
  */
 #include "run/supervisor.h"
 
@@ -43,8 +44,7 @@
 #include "host/launch_order.h"
 #include "host/run_protocol.h"
 #include "predict/rate.h"
-#include "run/checkpoint_watch.h"
-#include "run/output_reader.h"
+#include "run/progress_reader.h"
 #include "run/start.h"
 
 #define MS INT64_C(1000000)
@@ -58,15 +58,17 @@
 #define REPORT_EVERY (1 * SECOND)
 #define LIMIT_GRACE (30 * SECOND) /* longest grace period after a time limit */
 #define OWN_GRACE (30 * SECOND)   /* longest grace period when the machine shuts down */
+#define ANSWER (2 * SECOND)       /* longest wait for the process that reads progress */
+#define SPARE_ROUNDS 50           /* of killing, in which that process is spared */
 
 /* --- sockets --------------------------------------------------------------------------- */
 
 /*
- * job/sock for the job, run.sock for berthd: lines in both directions.  A peer that sends
- * nonsense or does not read is disconnected; sending never waits.
+ * run.sock for berthd: lines in both directions.  A peer that sends nonsense or does not
+ * read is disconnected; sending never waits.
  */
 #define RUN_SOCKETS_BERTHDS_MAX 4 /* berthds, old and new */
-#define RUN_SOCKETS_FDS_MAX (2 + RUN_SOCKETS_BERTHDS_MAX + PROTOCOL_CONNECTIONS_MAX)
+#define RUN_SOCKETS_FDS_MAX (1 + RUN_SOCKETS_BERTHDS_MAX)
 
 struct socket_peer {
     int fd; /* -1: not connected */
@@ -74,17 +76,12 @@ struct socket_peer {
 };
 
 struct run_sockets {
-    int job_listener, run_listener;
+    int run_listener;
     struct socket_peer links[RUN_SOCKETS_BERTHDS_MAX];
-    struct socket_peer
-        *ranks;          /* PROTOCOL_CONNECTIONS_MAX of them, allocated for the first */
-    uint32_t rank_count; /* elements used so far */
 
     /* Handle a line; false disconnects the peer. */
-    bool (*job_line)(void *context, char *line);
     bool (*run_line)(void *context, char *line);
     /* A new peer has connected: send it the current state. */
-    void (*job_greet)(void *context, struct socket_peer *peer);
     void (*run_greet)(void *context, struct socket_peer *peer);
     void *context;
 };
@@ -104,27 +101,12 @@ static void close_peer(struct socket_peer *peer)
     peer->lines.count = 0;
 }
 
-static void close_job_sockets(struct run_sockets *sockets)
-{
-    for (uint32_t i = 0; i < sockets->rank_count; i++)
-        close_peer(&sockets->ranks[i]);
-    sockets->rank_count = 0;
-    free(sockets->ranks);
-    sockets->ranks = NULL;
-    if (sockets->job_listener >= 0)
-        close(sockets->job_listener);
-    sockets->job_listener = -1;
-}
-
 static uint32_t fill_socket_fds(const struct run_sockets *sockets, struct pollfd *fds)
 {
     uint32_t count = 0;
-    fds[count++] = (struct pollfd){ sockets->job_listener, POLLIN, 0 };
     fds[count++] = (struct pollfd){ sockets->run_listener, POLLIN, 0 };
     for (uint32_t i = 0; i < RUN_SOCKETS_BERTHDS_MAX; i++)
         fds[count++] = (struct pollfd){ sockets->links[i].fd, POLLIN, 0 };
-    for (uint32_t i = 0; i < sockets->rank_count; i++)
-        fds[count++] = (struct pollfd){ sockets->ranks[i].fd, POLLIN, 0 };
     return count;
 }
 
@@ -141,20 +123,6 @@ static struct socket_peer *free_link(struct run_sockets *sockets)
     close_peer(
         &sockets->links[0]); /* the newest berthd replaces the oldest connection */
     return &sockets->links[0];
-}
-
-static struct socket_peer *free_rank(struct run_sockets *sockets)
-{
-    if (!sockets->ranks)
-        sockets->ranks = calloc(PROTOCOL_CONNECTIONS_MAX, sizeof *sockets->ranks);
-    if (!sockets->ranks)
-        return NULL;
-    for (uint32_t i = 0; i < sockets->rank_count; i++)
-        if (sockets->ranks[i].fd < 0)
-            return &sockets->ranks[i];
-    return sockets->rank_count < PROTOCOL_CONNECTIONS_MAX
-               ? &sockets->ranks[sockets->rank_count++]
-               : NULL;
 }
 
 /* Only berthd's own user and root, not all of the group that may reach the socket. */
@@ -180,20 +148,6 @@ static void accept_link(struct run_sockets *sockets)
     sockets->run_greet(sockets->context, peer);
 }
 
-static void accept_rank(struct run_sockets *sockets)
-{
-    int fd = accept_connection(sockets->job_listener);
-    if (fd < 0)
-        return;
-    struct socket_peer *peer = free_rank(sockets);
-    if (!peer) {
-        close(fd);
-        return;
-    }
-    *peer = (struct socket_peer){ .fd = fd };
-    sockets->job_greet(sockets->context, peer);
-}
-
 /* One read: the rest is read in the next turn of the loop. */
 static void read_peer(struct socket_peer *peer, size_t line_max,
                       bool (*line)(void *context, char *text), void *context)
@@ -207,21 +161,13 @@ static void read_peer(struct socket_peer *peer, size_t line_max,
         close_peer(peer);
 }
 
-static void handle_ready_sockets(struct run_sockets *sockets, const struct pollfd *fds,
-                                 uint32_t count)
+static void handle_ready_sockets(struct run_sockets *sockets, const struct pollfd *fds)
 {
-    /* Before berthd's lines: a rank that connected before a warning is sent it whole. */
-    if (fds[0].revents && sockets->job_listener >= 0)
-        accept_rank(sockets);
-    for (uint32_t i = 2 + RUN_SOCKETS_BERTHDS_MAX; i < count; i++)
-        if (fds[i].revents && sockets->ranks)
-            read_peer(&sockets->ranks[i - 2 - RUN_SOCKETS_BERTHDS_MAX],
-                      PROTOCOL_LINE_MAX, sockets->job_line, sockets->context);
     for (uint32_t i = 0; i < RUN_SOCKETS_BERTHDS_MAX; i++)
-        if (fds[2 + i].revents)
+        if (fds[1 + i].revents)
             read_peer(&sockets->links[i], RUN_LINE_MAX, sockets->run_line,
                       sockets->context);
-    if (fds[1].revents)
+    if (fds[0].revents)
         accept_link(sockets);
 }
 
@@ -236,12 +182,6 @@ static void send_to_berthd(struct run_sockets *sockets, const char *text, size_t
 {
     for (uint32_t i = 0; i < RUN_SOCKETS_BERTHDS_MAX; i++)
         send_to_peer(&sockets->links[i], text, length);
-}
-
-static void send_to_ranks(struct run_sockets *sockets, const char *text, size_t length)
-{
-    for (uint32_t i = 0; i < sockets->rank_count; i++)
-        send_to_peer(&sockets->ranks[i], text, length);
 }
 
 static bool have_berthd(const struct run_sockets *sockets)
@@ -277,21 +217,30 @@ struct supervisor {
     int64_t news_sent_ns;
 
     char output_path[PATH_MAX], ckpt_dir[PATH_MAX];
-    struct checkpoint_watch checkpoints;
-    bool checkpoints_watched;
-    struct output_reader output;
-    int64_t check_ns; /* when output and checkpoint folder are checked next */
+    struct progress_reader reader;
+    int64_t reader_ns; /* when it is started, if it is not there; NEVER: not again */
+    uint32_t awaited;  /* its answer to this request, 0: none, until ... */
+    int64_t answer_ns;
 
     enum cause cause;
-    int64_t told_to_stop_ns, kill_ns, limit_ns, warn_ns;
+    int64_t kill_ns, grace_ns, limit_ns, warn_ns;
     bool saved_since; /* it has saved a checkpoint since the warning */
     bool killing;     /* the remaining processes are being killed */
+    uint32_t kill_rounds;
+    bool ending; /* no process is left: what the job said last is read */
+    bool warned; /* by file, socket and signal */
+    bool reader_started;
 
     bool over, collected;
     bool written, durable;        /* the end, in 'status' */
     int64_t over_ns, unlinked_ns; /* since when no berthd has been connected */
     struct run_end end;
 };
+
+static int64_t earlier_ns(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns < b_ns ? a_ns : b_ns;
+}
 
 /* --- progress ---------------------------------------------------------------------- */
 
@@ -383,27 +332,85 @@ static void send_news(struct supervisor *run)
 static void note_checkpoint(struct supervisor *run, double step)
 {
     run->saved = run->own_steps ? step : steps_now(run);
-    run->saved_since = run->saved_since || run->cause != CAUSE_NONE;
     run->news_pending = true;
     send_news(run);
 }
 
-static void check_files(struct supervisor *run)
+static void note_total(struct supervisor *run, double total)
 {
-    double step, loss;
-    if (run->order->launch.pattern && output_reader_read(&run->output, &step, &loss))
-        note_progress(run, step, loss);
-    if (run->checkpoints_watched && checkpoint_watch_poll(&run->checkpoints))
-        note_checkpoint(run, steps_now(run));
+    if (!run->own_steps && run->order->steps_kept > run->step)
+        run->step = run->order->steps_kept;
+    run->own_steps = true;
+    run->total = total;
+    run->news_pending = true;
+    send_news(run);
 }
 
-/* Only after a while: short jobs end before it would be worth it. */
-static void watch_checkpoints(struct supervisor *run)
+/* What the job said, as the process says that reads it. */
+static void note_record(struct supervisor *run, const struct progress_record *record)
 {
-    if (run->checkpoints_watched)
-        return;
-    checkpoint_watch_open(&run->checkpoints, run->ckpt_dir, run->started_wall_ns);
-    run->checkpoints_watched = true;
+    if (record->flags & PROGRESS_RATE) {
+        run->rate_per_s = record->rate;
+        run->report_pending = run->reported;
+    }
+    if (record->flags & PROGRESS_TOTAL)
+        note_total(run, record->total);
+    if (record->flags & PROGRESS_REPORTED)
+        note_progress(run, record->step, record->loss);
+    if (record->flags & (PROGRESS_SAVED | PROGRESS_WRITTEN)) {
+        note_checkpoint(run, record->flags & PROGRESS_SAVED ? record->saved
+                                                            : steps_now(run));
+        run->saved_since = run->saved_since || record->flags & PROGRESS_WARNED;
+    }
+}
+
+/* A checkpoint counts from the job's start on, but not twice if the reader was killed. */
+static bool start_reader(struct supervisor *run)
+{
+    const struct launch *launch = &run->order->launch;
+    int64_t wall_ns = clock_read_ns(CLOCK_REALTIME);
+    bool again = run->reader_started;
+    run->reader_started = true;
+    run->reader_ns = clock_now_ns() + SECOND; /* if it fails, or is killed */
+    if (!progress_reader_start(&run->reader,
+                               &(struct progress_reader_setup){
+                                   .pattern = launch->pattern,
+                                   .output_path = run->output_path,
+                                   .output_bytes = run->started->output_bytes,
+                                   .ckpt_dir = run->ckpt_dir,
+                                   .since_ns = again ? wall_ns : run->started_wall_ns,
+                                   .listener = run->started->job_listener }))
+        return false;
+    if (run->warned)
+        progress_reader_ask(
+            &run->reader,
+            (struct progress_warning){ run->kill_ns, run->kill_ns - clock_now_ns() });
+    return true;
+}
+
+/* Have everything read that the job has said by now; false: nobody can. */
+static bool ask_reader(struct supervisor *run, struct progress_warning warning,
+                       int64_t patience_ns)
+{
+    if (run->reader.fd < 0 && !start_reader(run))
+        return false;
+    run->awaited = progress_reader_ask(&run->reader, warning);
+    run->answer_ns = clock_now_ns() + patience_ns;
+    return run->awaited != 0;
+}
+
+static void handle_answer(struct supervisor *run);
+
+static void handle_record(struct supervisor *run)
+{
+    struct progress_record record;
+    int r = progress_reader_receive(&run->reader, &record);
+    if (r > 0)
+        note_record(run, &record);
+    if (r < 0)
+        progress_reader_stop(&run->reader);
+    if (run->awaited && (r < 0 || (r > 0 && record.answers == run->awaited)))
+        handle_answer(run);
 }
 
 /* --- stopping the job ------------------------------------------------------------- */
@@ -414,12 +421,11 @@ static void signal_all(const struct supervisor *run, int number)
         kill(-run->pids[i], number);
 }
 
-/* By the file, the socket and the signal. */
-static void warn_job(struct supervisor *run, int64_t grace_ns)
+/* By the file and the signal; the reader tells the ranks. */
+static void warn_job(struct supervisor *run)
 {
     char text[64];
-    double grace_s = (double)grace_ns * 1e-9;
-    int length = snprintf(text, sizeof text, "%.9g\n", grace_s);
+    int length = snprintf(text, sizeof text, "%.9g\n", (double)run->grace_ns * 1e-9);
     unlink("preempt.new"); /* whatever the job has put there */
     int fd =
         open("preempt.new", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -428,8 +434,6 @@ static void warn_job(struct supervisor *run, int64_t grace_ns)
             rename("preempt.new", "preempt");
         close(fd);
     }
-    length = snprintf(text, sizeof text, PROTOCOL_STOP " %.9g\n", grace_s);
-    send_to_ranks(&run->sockets, text, (size_t)length);
     int number = run->order->launch.signal;
     signal_all(run, number ? number : SIGTERM);
     signal_all(run, SIGCONT); /* a halted process could not react */
@@ -437,7 +441,7 @@ static void warn_job(struct supervisor *run, int64_t grace_ns)
 
 static void stop_for(struct supervisor *run, enum cause cause, int64_t grace_ns)
 {
-    if (run->over || run->killing)
+    if (run->over || run->ending || run->killing)
         return;
     int64_t kill_ns = clock_now_ns() + grace_ns;
     if (run->cause != CAUSE_NONE && cause <= run->cause) {
@@ -449,18 +453,21 @@ static void stop_for(struct supervisor *run, enum cause cause, int64_t grace_ns)
         return;
     }
     bool first = run->cause == CAUSE_NONE;
-    if (first) {
-        watch_checkpoints(run);
-        check_files(run); /* files written before the warning are no reaction to it */
-        run->told_to_stop_ns = clock_now_ns();
-    }
     run->cause = cause;
     run->kill_ns = first || kill_ns < run->kill_ns ? kill_ns : run->kill_ns;
     if (cause == CAUSE_CANCEL) {
+        run->awaited = 0;
         signal_all(run, SIGTERM);
         signal_all(run, SIGCONT);
     } else if (first) {
-        warn_job(run, grace_ns);
+        /* Files written before the warning are no reaction to it: those are read first. */
+        bool asked =
+            ask_reader(run, (struct progress_warning){ run->kill_ns, grace_ns },
+                       earlier_ns(ANSWER, grace_ns / 2));
+        run->grace_ns = grace_ns;
+        run->warned = true;
+        if (!asked)
+            warn_job(run);
     }
 }
 
@@ -477,8 +484,10 @@ static void kill_children(struct supervisor *run)
     FILE *file = fopen(name, "re");
     if (!file)
         return;
+    bool spare = run->kill_rounds++ < SPARE_ROUNDS;
     for (int pid; fscanf(file, "%d", &pid) == 1;)
-        kill(pid, SIGKILL);
+        if (!spare || pid != run->reader.pid)
+            kill(pid, SIGKILL);
     fclose(file);
 }
 
@@ -572,7 +581,9 @@ static void record_end(struct supervisor *run, const struct run_end *end)
         send_report(run);
     }
     send_to_berthd(&run->sockets, line, length);
-    close_job_sockets(&run->sockets);
+    progress_reader_stop(&run->reader);
+    if (run->started->job_listener >= 0)
+        close(run->started->job_listener);
 }
 
 /* Reap all ended children; true: none is left. */
@@ -588,9 +599,22 @@ static bool reap_children(struct supervisor *run)
     }
 }
 
+static bool is_readable(int fd)
+{
+    struct pollfd one = { fd, POLLIN, 0 };
+    return fd >= 0 && poll(&one, 1, 0) > 0;
+}
+
+static void finish_job(struct supervisor *run)
+{
+    struct run_end end;
+    determine_end(run, &end);
+    record_end(run, &end);
+}
+
 static void handle_children(struct supervisor *run)
 {
-    if (run->over)
+    if (run->over || run->ending)
         return;
     bool alone = reap_children(run);
     if (run->pids_left > 0)
@@ -602,65 +626,24 @@ static void handle_children(struct supervisor *run)
             kill_children(run);
         return;
     }
-    check_files(run);
-    struct run_end end;
-    determine_end(run, &end);
-    record_end(run, &end);
+    run->ending = true;
+    bool reads = run->reader.fd >= 0 || run->order->launch.pattern ||
+                 is_readable(run->started->job_listener);
+    if (!reads || !ask_reader(run, (struct progress_warning){ 0 }, ANSWER))
+        finish_job(run);
+}
+
+/* All that the job said before has been read, or that took too long. */
+static void handle_answer(struct supervisor *run)
+{
+    run->awaited = 0;
+    if (run->ending)
+        finish_job(run);
+    else if (run->cause != CAUSE_CANCEL)
+        warn_job(run);
 }
 
 /* --- messages --------------------------------------------------------------------- */
-
-static bool handle_job_line(void *context, char *line)
-{
-    struct supervisor *run = context;
-    char *rest = line;
-    const char *word = run_word(&rest), *first = word ? run_word(&rest) : NULL;
-    double number;
-    if (!word || run->over)
-        return true;
-    if (strcmp(word, PROTOCOL_REPORT) == 0) {
-        const char *second = run_word(&rest);
-        char *end = NULL;
-        if (!run_number(first, &number) || !second)
-            return false;
-        double loss =
-            strcmp(second, PROTOCOL_NO_LOSS) == 0 ? NAN : strtod(second, &end);
-        if (end && (*end != '\0' || end == second))
-            return false;
-        note_progress(run, number, isfinite(loss) ? loss : NAN);
-    } else if (strcmp(word, PROTOCOL_TOTAL) == 0) {
-        if (!run_number(first, &number) || number <= 0)
-            return false;
-        if (!run->own_steps && run->order->steps_kept > run->step)
-            run->step = run->order->steps_kept;
-        run->own_steps = true;
-        run->total = number;
-        run->news_pending = true;
-        send_news(run);
-    } else if (strcmp(word, PROTOCOL_SAVED) == 0) {
-        if (!run_number(first, &number))
-            return false;
-        note_checkpoint(run, number);
-    } else if (strcmp(word, PROTOCOL_RATE) == 0) {
-        if (!run_number(first, &number))
-            return false;
-        run->rate_per_s = number;
-        run->report_pending = run->reported;
-    }
-    return true;
-}
-
-static void greet_job(void *context, struct socket_peer *peer)
-{
-    struct supervisor *run = context;
-    if (run->cause == CAUSE_NONE)
-        return;
-    char text[64];
-    int64_t left_ns = run->kill_ns - clock_now_ns();
-    int length = snprintf(text, sizeof text, PROTOCOL_STOP " %.9g\n",
-                          left_ns > 0 ? (double)left_ns * 1e-9 : 0);
-    send_to_peer(peer, text, (size_t)length);
-}
 
 static bool handle_berthd_line(void *context, char *line)
 {
@@ -710,16 +693,11 @@ static void handle_signals(struct supervisor *run)
     while (read(run->signals, &info, sizeof info) == sizeof info) {
         if (info.ssi_signo == SIGCHLD)
             handle_children(run);
-        else if (!run->over) /* the machine shuts down, or a user signals the job */
+        else /* the machine shuts down, or a user signals the job */
             stop_for(run, CAUSE_PREEMPTED,
                      run->order->grace_ns < OWN_GRACE ? run->order->grace_ns
                                                       : OWN_GRACE);
     }
-}
-
-static int64_t earlier_ns(int64_t a_ns, int64_t b_ns)
-{
-    return a_ns < b_ns ? a_ns : b_ns;
 }
 
 static int64_t next_deadline_ns(const struct supervisor *run)
@@ -735,7 +713,9 @@ static int64_t next_deadline_ns(const struct supervisor *run)
         at_ns = earlier_ns(at_ns, run->report_sent_ns + REPORT_EVERY);
     if (run->news_pending)
         at_ns = earlier_ns(at_ns, run->news_sent_ns + REPORT_EVERY);
-    return earlier_ns(at_ns, run->check_ns);
+    if (run->reader.fd < 0)
+        at_ns = earlier_ns(at_ns, run->reader_ns);
+    return run->awaited ? earlier_ns(at_ns, run->answer_ns) : at_ns;
 }
 
 static void make_durable(struct supervisor *run)
@@ -745,15 +725,6 @@ static void make_durable(struct supervisor *run)
         write_status(run, line, run_end_write(&run->end, line, sizeof line));
     run->durable = run->written && fsync(run->started->status) == 0;
     run->over_ns = clock_now_ns(); /* if not: tried again after a while */
-}
-
-/* A watched folder wakes the loop itself; output is read every second. */
-static void check_files_when_due(struct supervisor *run, int64_t at_ns)
-{
-    watch_checkpoints(run);
-    check_files(run);
-    bool again = run->order->launch.pattern || run->checkpoints.fd < 0;
-    run->check_ns = again ? at_ns + SECOND : NEVER;
 }
 
 static void handle_deadlines(struct supervisor *run)
@@ -766,8 +737,12 @@ static void handle_deadlines(struct supervisor *run)
             run->unlinked_ns = at_ns;
         return;
     }
-    if (at_ns >= run->check_ns)
-        check_files_when_due(run, at_ns);
+    if (run->awaited && at_ns >= run->answer_ns)
+        handle_answer(run);
+    if (run->over)
+        return;
+    if (run->reader.fd < 0 && at_ns >= run->reader_ns)
+        start_reader(run);
     send_report(run);
     send_news(run);
     if (at_ns >= run->warn_ns) {
@@ -784,24 +759,41 @@ static void handle_deadlines(struct supervisor *run)
         kill_children(run);
 }
 
+/* A rank has connected, which only the reader may talk to. */
+static void handle_connection(struct supervisor *run)
+{
+    if (run->reader.fd < 0)
+        start_reader(run);
+}
+
+/* Not polled while a reader was killed a moment ago: it is started again when it is due. */
+static int listener_to_poll(const struct supervisor *run)
+{
+    bool waits = run->reader_started && clock_now_ns() < run->reader_ns;
+    return run->reader.fd >= 0 || run->over || waits ? -1 : run->started->job_listener;
+}
+
 static void wait_for_events(struct supervisor *run)
 {
-    struct pollfd fds[RUN_SOCKETS_FDS_MAX + 2];
+    struct pollfd fds[RUN_SOCKETS_FDS_MAX + 3];
     uint32_t count = fill_socket_fds(&run->sockets, fds);
-    bool watches = run->checkpoints_watched && !run->over;
     fds[count] = (struct pollfd){ run->signals, POLLIN, 0 };
-    fds[count + 1] = (struct pollfd){ watches ? run->checkpoints.fd : -1, POLLIN, 0 };
+    fds[count + 1] = (struct pollfd){ run->reader.fd, POLLIN, 0 };
+    fds[count + 2] = (struct pollfd){ listener_to_poll(run), POLLIN, 0 };
     int64_t at_ns = next_deadline_ns(run), left_ns = at_ns - clock_now_ns();
     int timeout_ms = at_ns == NEVER ? -1
                      : left_ns <= 0
                          ? 0
                          : (int)(earlier_ns(left_ns, 3600 * SECOND) / MS + 1);
-    if (poll(fds, count + 2, timeout_ms) > 0) {
-        handle_ready_sockets(&run->sockets, fds, count);
+    if (poll(fds, count + 3, timeout_ms) > 0) {
+        /* Before berthd's lines: a rank that connected before a warning is sent it whole. */
+        if (fds[count + 2].revents)
+            handle_connection(run);
+        if (fds[count + 1].revents && run->reader.fd >= 0)
+            handle_record(run);
+        handle_ready_sockets(&run->sockets, fds);
         if (fds[count].revents)
             handle_signals(run);
-        if (fds[count + 1].revents && !run->over)
-            check_files(run);
     }
     handle_deadlines(run);
 }
@@ -831,7 +823,7 @@ static void start_clocks(struct supervisor *run)
     const struct launch *launch = &run->order->launch;
     run->started_ns = clock_now_ns();
     run->started_wall_ns = clock_read_ns(CLOCK_REALTIME);
-    run->check_ns = run->started_ns + SECOND;
+    run->reader_ns = run->started_ns + SECOND; /* short jobs end before */
     run->limit_ns = run->warn_ns = NEVER;
     if (launch->limit_ns <= 0)
         return;
@@ -851,18 +843,6 @@ static void record_failed_start(struct supervisor *run)
     record_end(run, &end);
 }
 
-/* The output of earlier attempts is no progress of this one. */
-static int read_output(struct supervisor *run, struct error *err)
-{
-    const struct launch *launch = &run->order->launch;
-    if (!launch->pattern)
-        return 0;
-    int r = output_reader_init(&run->output, launch->pattern, err);
-    if (r == 0)
-        output_reader_open(&run->output, run->output_path, run->started->output_bytes);
-    return r;
-}
-
 static void find_paths(struct supervisor *run, const char *state_dir)
 {
     const struct launch *launch = &run->order->launch;
@@ -880,7 +860,6 @@ static void find_paths(struct supervisor *run, const char *state_dir)
 
 static void supervise(struct supervisor *run)
 {
-    struct error err = { "" };
     char line[RUN_LINE_MAX];
     start_clocks(run);
     run->pid_count = run->pids_left = run->started->pid_count;
@@ -888,9 +867,7 @@ static void supervise(struct supervisor *run)
     send_to_berthd(&run->sockets, line, format_started(run, line, sizeof line));
     if (run->started->why[0])
         record_failed_start(run);
-    else if (read_output(run, &err) < 0)
-        run->output.fd = -1; /* checked when it was submitted */
-    handle_children(run);    /* those that ended before their signals were awaited */
+    handle_children(run); /* those that ended before their signals were awaited */
     while (!is_done(run))
         wait_for_events(run);
 }
@@ -899,17 +876,12 @@ int supervisor_run(const struct started *started, const struct launch_order *ord
                    const char *state_dir, struct error *err)
 {
     static struct supervisor run; /* too large for the stack */
-    run = (struct supervisor){ .order = order,
-                               .started = started,
-                               .loss = NAN,
-                               .output.fd = -1,
-                               .checkpoints.fd = -1 };
+    run = (struct supervisor){
+        .order = order, .started = started, .loss = NAN, .reader.fd = -1
+    };
     rate_init(&run.rate, RATE_MEMORY_S);
-    run.sockets = (struct run_sockets){ .job_listener = started->job_listener,
-                                        .run_listener = started->run_listener,
-                                        .job_line = handle_job_line,
+    run.sockets = (struct run_sockets){ .run_listener = started->run_listener,
                                         .run_line = handle_berthd_line,
-                                        .job_greet = greet_job,
                                         .run_greet = greet_berthd,
                                         .context = &run };
     init_sockets(&run.sockets, started->link);
