@@ -3,27 +3,60 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/error.h"
 
-int plain_file_open(const char *path, struct error *err)
+#define OPEN_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)
+
+/* A regular file and none of /proc, which shows processes; 'fd' may be a negative errno. */
+static int check_opened(int fd, const char *path, struct error *err)
 {
     struct stat file;
     struct statfs system;
-    if (path[0] != '/')
-        return error_set(err, -EINVAL, "%.200s: not an absolute path", path);
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
-        return error_set(err, -errno, "%.200s: %s", path,
-                         errno == ELOOP ? "is a link" : strerror(errno));
+        return error_set(err, fd, "%.200s: %s", path,
+                         fd == -ELOOP ? "is a link" : strerror(-fd));
     if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && fstatfs(fd, &system) == 0 &&
         system.f_type != PROC_SUPER_MAGIC)
         return fd;
     close(fd);
     return error_set(err, -EINVAL, "%.200s: not a regular file", path);
+}
+
+int plain_file_open(const char *path, struct error *err)
+{
+    if (path[0] != '/')
+        return error_set(err, -EINVAL, "%.200s: not an absolute path", path);
+    int fd = open(path, OPEN_FLAGS);
+    return check_opened(fd < 0 ? -errno : fd, path, err);
+}
+
+static int open_unmounted(int folder, const char *name)
+{
+    struct open_how how = { .flags = OPEN_FLAGS, .resolve = RESOLVE_NO_XDEV };
+    int fd = (int)syscall(SYS_openat2, folder, name, &how, sizeof how);
+    return fd < 0 ? -errno : fd;
+}
+
+int plain_file_open_own(const char *path, struct error *err)
+{
+    char folder[PATH_MAX];
+    const char *name = strrchr(path, '/');
+    if (path[0] != '/' || strlen(path) >= sizeof folder)
+        return error_set(err, -EINVAL, "%.200s: not an absolute path", path);
+    snprintf(folder, sizeof folder, "%.*s", (int)(name - path) + 1, path);
+    int at = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = at < 0 ? -errno : open_unmounted(at, name + 1);
+    if (at >= 0)
+        close(at);
+    return check_opened(fd, path, err);
 }

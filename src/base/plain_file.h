@@ -9,3 +9,6 @@ struct error;
  * /proc, which shows processes.  A descriptor, or a negative errno.
  */
 int plain_file_open(const char *path, struct error *err);
+
+/* The same in a folder of our own, and nothing that was mounted over the file there. */
+int plain_file_open_own(const char *path, struct error *err);

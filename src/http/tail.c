@@ -1,8 +1,15 @@
-/* tail.c - a job's output as a stream. */
+/*
+ * tail.c - a job's output as a stream.
+ *
+ * Files in berthd's own folder are read in the loop.  A user's file is touched only by a
+ * thread of that user (file_workers.h), from its opening to its end: even closing it may
+ * wait for its file system.
+ */
 #include "http/tail.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +21,13 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/plain_file.h"
+#include "http/file_workers.h"
 #include "http/http.h"
 
 #define CHECK_MS 250
 #define OPEN_AGAIN_MS 1000
+#define READ_BYTES 65536
+#define TAILS_OF_ONE 64 /* users' files that one user can have open here */
 
 struct tail {
     struct http_stream http;
@@ -27,22 +37,34 @@ struct tail {
     struct tail_setup setup;
     char *path;
     int fd;       /* -1: not there yet */
-    bool opening; /* by the opener */
+    bool placed;  /* 'position' was set */
+    bool opening; /* by the opener or a thread */
     bool failed;  /* it cannot be read */
     uint64_t tried_ms;
     off_t position;
     uv_fs_event_t watcher;
     bool is_watching; /* 'watcher' was set up */
+
+    /* For a user's file. */
+    struct file_task task;
+    bool busy;    /* the task is a thread's: nothing below is touched meanwhile */
+    bool leaving; /* closed when the task is done */
+    bool last;    /* the job had ended when the task began */
+    bool ended;   /* all was read */
+    ssize_t result;
+    char *bytes; /* READ_BYTES that were read ... */
+    size_t at, count;
 };
 
 struct tails {
     uv_loop_t *loop;
     uv_timer_t timer; /* while there are tails */
-    struct tail *first;
+    struct tail *first, *leaving;
     uint32_t count;
     bool (*ended)(void *context, uint64_t job);
     void *context;
     struct tail_opener opener; /* 'open' is NULL: there is none */
+    struct file_workers *workers;
 };
 
 static void on_file_event(uv_fs_event_t *watcher, const char *name, int events,
@@ -64,77 +86,29 @@ static void watch_file(struct tail *tail)
                       0); /* if it fails, the timer finds new bytes */
 }
 
-static void take_file(struct tail *tail, int fd, int64_t size)
+static void place_in_file(struct tail *tail, int64_t size)
 {
     int64_t offset = tail->setup.offset;
     if (offset < 0)
         offset = offset > -size ? size + offset : 0;
-    tail->fd = fd;
     tail->position = offset;
-    if (tail->setup.follow)
-        watch_file(tail);
-}
-
-static bool needs_opener(const struct tail *tail)
-{
-    return !tail->setup.ours && tail->tails->opener.open;
-}
-
-static void on_opened(void *context, int fd);
-
-/* Root can read any file; a path that a user chose must not lead to another user's. */
-static bool is_foreign(const struct tail_setup *setup, uint32_t owner)
-{
-    return owner != setup->uid && (setup->ours ? owner != geteuid() : geteuid() == 0);
-}
-
-static int open_file(struct tail *tail, struct error *err)
-{
-    const struct tail_setup *setup = &tail->setup;
-    int fd = plain_file_open(tail->path, err);
-    if (fd < 0)
-        return fd;
-    struct stat file;
-    if (fstat(fd, &file) < 0 || is_foreign(setup, file.st_uid)) {
-        close(fd);
-        return error_set(err, -EACCES, "%.200s: belongs to somebody else", tail->path);
-    }
-    take_file(tail, fd, file.st_size);
-    return 0;
-}
-
-/* Ask the opener, unless it is at it or was asked a moment ago. */
-static void ask_opener(struct tail *tail)
-{
-    const struct tails *tails = tail->tails;
-    uint64_t now_ms = uv_now(tails->loop);
-    if (tail->opening || now_ms < tail->tried_ms + OPEN_AGAIN_MS)
-        return;
-    tail->tried_ms = now_ms;
-    tail->opening = tails->opener.open(tails->opener.self, tail->setup.uid, tail->path,
-                                       on_opened, tail) == 0;
+    tail->placed = true;
 }
 
 /* Read from the position on: bytes, 0: nothing new, or a negative errno. */
-static ssize_t read_file(struct tail *tail, char *room, size_t size)
+static ssize_t read_open_file(struct tail *tail, char *room, size_t size)
 {
-    if (tail->fd < 0 && needs_opener(tail)) {
-        ask_opener(tail);
-        return tail->failed ? -EACCES : 0;
-    }
-    if (tail->fd < 0) {
-        int r = open_file(tail, NULL);
-        if (r < 0)
-            return r == -ENOENT || r == -EACCES ? 0 : r;
+    struct stat file;
+    if (!tail->placed) {
+        if (fstat(tail->fd, &file) < 0)
+            return -errno;
+        place_in_file(tail, file.st_size);
     }
     ssize_t count = pread(tail->fd, room, size, tail->position);
-    if (count == 0 && tail->setup.follow) {
-        struct stat file;
-        if (fstat(tail->fd, &file) == 0 && file.st_size < tail->position &&
-            tail->setup.offset <= file.st_size) {
-            tail->position = 0; /* truncated: it is being written anew */
-            count = pread(tail->fd, room, size, 0);
-        }
+    if (count == 0 && tail->setup.follow && fstat(tail->fd, &file) == 0 &&
+        file.st_size < tail->position && tail->setup.offset <= file.st_size) {
+        tail->position = 0; /* truncated: it is being written anew */
+        count = pread(tail->fd, room, size, 0);
     }
     if (count < 0)
         return -errno;
@@ -142,47 +116,230 @@ static ssize_t read_file(struct tail *tail, char *room, size_t size)
     return count;
 }
 
+/* --- a file of berthd -------------------------------------------------------------------- */
+
+static int open_own_file(struct tail *tail, struct error *err)
+{
+    const struct tail_setup *setup = &tail->setup;
+    struct stat file;
+    int fd = plain_file_open_own(tail->path, err);
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &file) < 0 ||
+        (file.st_uid != setup->uid && file.st_uid != geteuid())) {
+        close(fd);
+        return error_set(err, -EACCES, "%.200s: belongs to somebody else", tail->path);
+    }
+    tail->fd = fd;
+    place_in_file(tail, file.st_size);
+    if (setup->follow)
+        watch_file(tail);
+    return 0;
+}
+
+static ssize_t read_own_file(struct tail *tail, char *room, size_t size)
+{
+    int r = tail->fd < 0 ? open_own_file(tail, NULL) : 0;
+    if (r < 0)
+        return r == -ENOENT || r == -EACCES ? 0 : r;
+    return read_open_file(tail, room, size);
+}
+
+/* --- a user's file ------------------------------------------------------------------------ */
+
+static struct tail *tail_of(struct file_task *task)
+{
+    return (struct tail *)((char *)task - offsetof(struct tail, task));
+}
+
+static void free_tail(struct tail *tail)
+{
+    free(tail->bytes);
+    free(tail->path);
+    free(tail);
+}
+
+static void begin_task(struct tail *tail, void (*work)(struct file_task *task),
+                       void (*done)(struct file_task *task))
+{
+    tail->busy = true;
+    tail->task.uid = tail->setup.uid;
+    tail->task.work = work;
+    tail->task.done = done;
+    file_workers_add(tail->tails->workers, &tail->task);
+}
+
+static void forget_leaving(struct tail *tail)
+{
+    struct tail **at = &tail->tails->leaving;
+    while (*at != tail)
+        at = &(*at)->next;
+    *at = tail->next;
+    free_tail(tail);
+}
+
+static void work_close(struct file_task *task)
+{
+    close(tail_of(task)->fd);
+}
+
+static void done_close(struct file_task *task)
+{
+    forget_leaving(tail_of(task));
+}
+
+/* Once nothing else is done with it. */
+static void leave_file(struct tail *tail)
+{
+    if (tail->busy || tail->opening)
+        return;
+    if (tail->fd >= 0)
+        begin_task(tail, work_close, done_close);
+    else
+        forget_leaving(tail);
+}
+
+static void on_opened(void *context, int fd);
+
+/* Root can read any file; a path that a user chose must not lead to another user's. */
+static void work_open(struct file_task *task)
+{
+    struct tail *tail = tail_of(task);
+    struct stat file;
+    int fd = plain_file_open(tail->path, NULL);
+    tail->result = fd;
+    if (fd < 0 || geteuid() != 0 ||
+        (fstat(fd, &file) == 0 && file.st_uid == tail->setup.uid))
+        return;
+    close(fd);
+    tail->result = -EACCES;
+}
+
+static void done_open(struct file_task *task)
+{
+    struct tail *tail = tail_of(task);
+    tail->busy = false;
+    on_opened(tail, (int)tail->result);
+}
+
+static int begin_opening(struct tail *tail)
+{
+    const struct tail_opener *opener = &tail->tails->opener;
+    int r = 0;
+    if (opener->open)
+        r = opener->open(opener->self, tail->setup.uid, tail->path, on_opened, tail);
+    else
+        begin_task(tail, work_open, done_open);
+    tail->opening = r == 0;
+    return r;
+}
+
+static void work_read(struct file_task *task)
+{
+    struct tail *tail = tail_of(task);
+    tail->result = read_open_file(tail, tail->bytes, READ_BYTES);
+}
+
+static void done_read(struct file_task *task)
+{
+    struct tail *tail = tail_of(task);
+    tail->busy = false;
+    tail->at = 0;
+    tail->count = tail->result > 0 ? (size_t)tail->result : 0;
+    tail->failed = tail->result < 0;
+    tail->ended = tail->result == 0 && tail->last;
+    if (tail->leaving)
+        leave_file(tail);
+    else if (tail->count > 0 || tail->failed || tail->ended)
+        http_stream_wake(&tail->http);
+}
+
+/* Not there yet: ask again, unless that was done a moment ago. */
+static void open_again(struct tail *tail)
+{
+    uint64_t now_ms = uv_now(tail->tails->loop);
+    if (now_ms < tail->tried_ms + OPEN_AGAIN_MS)
+        return;
+    tail->tried_ms = now_ms;
+    begin_opening(tail);
+}
+
+static ssize_t take_bytes(struct tail *tail, char *room, size_t size)
+{
+    size_t count = tail->count - tail->at;
+    count = count < size ? count : size;
+    memcpy(room, tail->bytes + tail->at, count);
+    tail->at += count;
+    return (ssize_t)count;
+}
+
+static ssize_t read_users_file(struct tail *tail, char *room, size_t size, bool last)
+{
+    if (tail->busy || tail->opening)
+        return 0;
+    if (tail->at < tail->count)
+        return take_bytes(tail, room, size);
+    if (tail->failed || tail->ended || (tail->fd < 0 && last))
+        return -1;
+    if (tail->fd < 0) {
+        open_again(tail);
+        return 0;
+    }
+    if (!tail->bytes)
+        tail->bytes = memory_checked(malloc(READ_BYTES));
+    tail->last = last;
+    begin_task(tail, work_read, done_read);
+    return 0;
+}
+
+/* --- both --------------------------------------------------------------------------------- */
+
 static ssize_t read_tail(void *self, char *room, size_t size)
 {
     struct tail *tail = self;
     const struct tails *tails = tail->tails;
     /* Ask first: the read that follows then finds all that the job wrote. */
     bool last = !tail->setup.follow || tails->ended(tails->context, tail->setup.job);
-    ssize_t count = read_file(tail, room, size);
+    if (!tail->setup.ours)
+        return read_users_file(tail, room, size, last);
+    ssize_t count = read_own_file(tail, room, size);
     if (count < 0 || (count == 0 && last))
         return -1;
     return count;
 }
 
-static void free_tail(struct tail *tail)
+static void free_own_tail(struct tail *tail)
 {
     if (tail->fd >= 0)
         close(tail->fd);
-    free(tail->path);
-    free(tail);
+    free_tail(tail);
 }
 
 static void on_watcher_closed(uv_handle_t *handle)
 {
-    free_tail(handle->data);
+    free_own_tail(handle->data);
 }
 
 static void close_tail(void *self)
 {
     struct tail *tail = self;
     struct tails *tails = tail->tails;
-    if (tail->opening)
-        tails->opener.forget(tails->opener.self, tail);
     struct tail **at = &tails->first;
     while (*at != tail)
         at = &(*at)->next;
     *at = tail->next;
     if (--tails->count == 0)
         uv_timer_stop(&tails->timer);
-    if (tail->is_watching)
+    if (!tail->setup.ours) {
+        tail->leaving = true;
+        tail->next = tails->leaving;
+        tails->leaving = tail;
+        leave_file(tail);
+    } else if (tail->is_watching) {
         uv_close((uv_handle_t *)&tail->watcher, on_watcher_closed);
-    else
-        free_tail(tail);
+    } else {
+        free_own_tail(tail);
+    }
 }
 
 /* Tails whose reply has not begun yet are waited for by nobody. */
@@ -227,15 +384,41 @@ static void reply_opened(struct tail *tail, int fd)
 static void on_opened(void *context, int fd)
 {
     struct tail *tail = context;
-    struct stat file;
     tail->opening = false;
-    if (fd >= 0 && fstat(fd, &file) == 0)
-        take_file(tail, fd, file.st_size);
+    tail->fd = fd >= 0 ? fd : -1;
     tail->failed = fd < 0 && fd != -ENOENT && fd != -EACCES && fd != -EAGAIN;
-    if (!is_streaming(tail))
+    if (tail->leaving)
+        leave_file(tail);
+    else if (!is_streaming(tail))
         reply_opened(tail, fd);
     else
         http_stream_wake(&tail->http);
+}
+
+/* Also those whose client has left, until their file system answers. */
+static uint32_t count_users_files(const struct tails *tails, uint32_t uid)
+{
+    uint32_t count = 0;
+    const struct tail *const lists[] = { tails->first, tails->leaving };
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        for (const struct tail *tail = lists[i]; tail; tail = tail->next)
+            count += !tail->setup.ours && tail->setup.uid == uid;
+    return count;
+}
+
+static int begin_tail(struct tail *tail, struct error *err)
+{
+    const struct tail_setup *setup = &tail->setup;
+    if (setup->ours) {
+        int r = open_own_file(tail, err);
+        return r == -ENOENT && setup->follow ? 0 : r;
+    }
+    if (count_users_files(tail->tails, setup->uid) >= TAILS_OF_ONE)
+        return error_set(err, -EAGAIN,
+                         "%d files of this user are being read: try again later",
+                         TAILS_OF_ONE);
+    int r = begin_opening(tail);
+    return r < 0 ? error_set(err, r, "the output cannot be opened now") : 0;
 }
 
 int tail_reply(struct tails *tails, const struct tail_setup *setup,
@@ -250,25 +433,19 @@ int tail_reply(struct tails *tails, const struct tail_setup *setup,
         .path = memory_text(setup->path),
         .fd = -1,
     };
-    bool later = needs_opener(tail);
-    int r = 0;
-    if (later)
-        tail->opening = (r = tails->opener.open(tails->opener.self, setup->uid,
-                                                tail->path, on_opened, tail)) == 0;
-    else
-        r = open_file(tail, err);
-    if (r < 0 && (later || !(r == -ENOENT && setup->follow))) {
-        free_tail(tail);
-        return later ? error_set(err, r, "the output cannot be opened now") : r;
+    int r = begin_tail(tail, err);
+    if (r < 0) {
+        free_own_tail(tail);
+        return r;
     }
     tail->next = tails->first;
     tails->first = tail;
     if (tails->count++ == 0)
         uv_timer_start(&tails->timer, on_timer, CHECK_MS, CHECK_MS);
-    if (later)
-        reply->delayed = &tail->later;
-    else
+    if (setup->ours)
         begin_stream(tail, reply);
+    else
+        reply->delayed = &tail->later;
     return 0;
 }
 
@@ -289,6 +466,7 @@ void tails_open(struct tails **ret_tails, struct uv_loop_s *loop,
 {
     struct tails *tails = memory_checked(calloc(1, sizeof *tails));
     *tails = (struct tails){ .loop = loop, .ended = ended, .context = context };
+    file_workers_open(&tails->workers, loop);
     uv_timer_init(loop, &tails->timer);
     tails->timer.data = tails;
     *ret_tails = tails;
@@ -304,8 +482,20 @@ static void on_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
+/* Its file goes with the process: closing it might wait. */
+static void drop_task(struct file_task *task)
+{
+    forget_leaving(tail_of(task));
+}
+
 void tails_close(struct tails *tails)
 {
     assert(!tails->first);
+    file_workers_close(tails->workers, drop_task);
+    for (struct tail *tail = tails->leaving, *next; tail; tail = next) {
+        next = tail->next;
+        if (!tail->busy) /* else its thread hangs, and has it still */
+            free_tail(tail);
+    }
     uv_close((uv_handle_t *)&tails->timer, on_closed);
 }

@@ -1,8 +1,9 @@
 /*
  * tail.h - a job's output as a stream: what has been written, and what follows.
  *
- * New bytes are found by inotify and by a check four times a second, for file systems
- * without inotify.  A tail waits for a file that does not exist yet, starts over in one that
+ * New bytes are found by inotify in berthd's own folder, and by a check four times a second
+ * elsewhere: users' files may be on file systems that do not answer, so all that is done with
+ * them is done outside the loop.  A tail waits for a file that does not exist yet, starts over in one that
  * was truncated, and ends when its job has ended and all was sent.
  */
 #pragma once
@@ -26,13 +27,12 @@ struct tail_setup {
 
 /*
  * Opens files with their user's rights, where berthd does not have them.  'open' calls
- * 'done' once, later, with a descriptor or a negative errno, unless it fails itself or
- * 'forget' is called for that context.
+ * 'done' once, later, with a descriptor or a negative errno, unless it fails itself or is
+ * closed before.
  */
 struct tail_opener {
     int (*open)(void *self, uint32_t uid, const char *path,
                 void (*done)(void *context, int fd), void *context);
-    void (*forget)(void *self, const void *context);
     void *self;
 };
 
@@ -43,13 +43,13 @@ void tails_open(struct tails **ret_tails, struct uv_loop_s *loop,
 /* Files that are not ours are opened by this from now on. */
 void tails_set_opener(struct tails *tails, const struct tail_opener *opener);
 
-/* After http_close().  Freed when the loop has run. */
+/* After http_close(); the opener calls 'done' no more.  Freed when the loop has run. */
 void tails_close(struct tails *tails);
 
 /*
  * Answer with a file.  -ENOENT if it is not there (unless following), -EACCES, -ELOOP,
- * -EINVAL if it cannot or must not be read; then the reply is as it was.  With an opener
- * the reply comes later, and says so itself.
+ * -EINVAL if it cannot or must not be read; then the reply is as it was.  The reply with a
+ * user's file comes later, and says so itself; -EAGAIN: this user has too many open.
  */
 int tail_reply(struct tails *tails, const struct tail_setup *setup,
                struct http_reply *reply, struct error *err);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -130,7 +131,6 @@ static void a_follower_waits_for_a_file_that_is_not_there_yet(void **state)
     unlink(scene.path);
     scene.asked.follow = false;
     assert_int_equal(http_fixture_request(&scene.fixture, REQUEST, NULL), 404);
-    assert_int_equal(scene.result, -ENOENT);
 
     /* A job that ended without one. */
     scene.asked.follow = scene.ended = true;
@@ -200,6 +200,33 @@ static void only_regular_files_are_read(void **state)
     assert_int_equal(plain_file_open("/proc/version", &err), -EINVAL);
 }
 
+static void a_file_of_berthd_is_read_in_the_loop(void **state)
+{
+    scene.asked.ours = true;
+    assert_int_equal(http_fixture_request(&scene.fixture, REQUEST, NULL), 404);
+    assert_int_equal(scene.result, -ENOENT);
+    write_file("0123456789", 0);
+    assert_reads(0, "0123456789");
+    assert_reads(-4, "6789");
+}
+
+static void what_is_mounted_over_a_file_of_berthd_is_not_read(void **state)
+{
+    struct error err;
+    write_file("ours", 0);
+    if (getuid() != 0 || mount("/etc/hostname", scene.path, NULL, MS_BIND, NULL) < 0)
+        SKIP("needs root: it mounts something");
+    int fd = plain_file_open_own(scene.path, &err);
+    int plain = plain_file_open(scene.path, &err);
+    assert_int_equal(umount2(scene.path, MNT_DETACH), 0);
+    assert_int_equal(fd, -EXDEV);
+    assert_true(plain >= 0); /* it can be read otherwise */
+    close(plain);
+    fd = plain_file_open_own(scene.path, &err);
+    assert_true(fd >= 0);
+    close(fd);
+}
+
 static void root_shows_nothing_that_is_not_the_owners(void **state)
 {
     if (getuid() != 0)
@@ -221,5 +248,6 @@ RUN_CASES(CASE(a_file_is_read_from_any_offset),
           CASE(a_follower_waits_for_a_file_that_is_not_there_yet),
           CASE(a_truncated_file_is_read_from_its_start),
           CASE(a_large_file_arrives_whole), CASE(a_follower_that_leaves_is_forgotten),
-          CASE(only_regular_files_are_read),
+          CASE(only_regular_files_are_read), CASE(a_file_of_berthd_is_read_in_the_loop),
+          CASE(what_is_mounted_over_a_file_of_berthd_is_not_read),
           CASE(root_shows_nothing_that_is_not_the_owners));

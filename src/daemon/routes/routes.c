@@ -780,7 +780,6 @@ int routes_new(struct routes **ret_routes, struct daemon *daemon,
     if (facts.setup->launcher)
         tails_set_opener(routes->tails,
                          &(struct tail_opener){ .open = launcher_client_open_file,
-                                                .forget = launcher_client_forget,
                                                 .self = facts.setup->launcher });
     dashboard_open(&routes->dashboard, daemon, loop);
     store_observe(facts.store, on_event, routes);
