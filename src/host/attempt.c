@@ -7,11 +7,13 @@
 #include <grp.h>
 #include <inttypes.h>
 #include <linux/openat2.h>
+#include <mntent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -26,7 +28,9 @@
 #define REMOVE_S \
     60 /* then the removal of a user's files is given up until the next sweep */
 #define SUPERVISOR_SUFFIX ".sup"
-#define CGROUP_TRIES 1000 /* 5 ms each: the time that killed processes have to go */
+#define SESSION_SUFFIX ".pam"
+#define SESSION_TRIES 2000 /* 5 ms each: the time to close a session */
+#define CGROUP_TRIES 1000  /* 5 ms each: the time that killed processes have to go */
 
 /* --- names ---------------------------------------------------------------------------- */
 
@@ -84,6 +88,14 @@ static int open_folder(const struct attempts *attempts, const char *at,
     return fd;
 }
 
+int attempt_open_own(int folder, const char *name, int flags, mode_t mode)
+{
+    struct open_how how = { .flags = (uint64_t)(flags | O_NOFOLLOW | O_CLOEXEC),
+                            .mode = flags & O_CREAT ? mode : 0,
+                            .resolve = RESOLVE_NO_XDEV };
+    return (int)syscall(SYS_openat2, folder, name, &how, sizeof how);
+}
+
 /* Output of an earlier berthd that was root becomes readable for the service. */
 static void share_output(const struct attempts *attempts)
 {
@@ -93,8 +105,7 @@ static void share_output(const struct attempts *attempts)
         return;
     for (struct dirent *entry; (entry = readdir(dir));) {
         struct stat file;
-        int out =
-            openat(fd, entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        int out = attempt_open_own(fd, entry->d_name, O_RDONLY | O_NONBLOCK, 0);
         if (out >= 0 && fstat(out, &file) == 0 && S_ISREG(file.st_mode) &&
             file.st_nlink == 1 && file.st_gid != attempts->service_gid)
             (void)!(fchown(out, (uid_t)-1, attempts->service_gid) < 0 ||
@@ -230,20 +241,32 @@ bool attempt_read_status(const struct attempts *attempts, const char *name,
 
 /* --- killing ------------------------------------------------------------------------------ */
 
+/* The user of an attempt, by the folder that was made for the user. */
+static uint32_t find_owner(const struct attempts *attempts, const char *name)
+{
+    struct stat job;
+    int dir = open_attempt(attempts, name);
+    bool found = dir >= 0 &&
+                 fstatat(dir, "job", &job, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0;
+    if (dir >= 0)
+        close(dir);
+    return found ? job.st_uid : LEFTOVERS_ANY_USER;
+}
+
 /* Processes without a cgroup are found by the environment that they were given. */
-static uint32_t kill_marked(const struct attempts *attempts, const char *name)
+bool attempt_kill_marked(const struct attempts *attempts, const char *name)
 {
     char mark[ATTEMPT_PATH_MAX + 40], dir[ATTEMPT_PATH_MAX];
     attempt_path(attempts, name, dir);
     snprintf(mark, sizeof mark, "BERTH_PREEMPT_FILE=%s/job/preempt", dir);
-    return leftovers_kill(mark);
+    return leftovers_kill(mark, find_owner(attempts, name)) == 0;
 }
 
 void attempt_kill_job(const struct attempts *attempts, const char *name)
 {
     cgroup_kill(&attempts->cgroups, name);
     if (!(attempts->cgroups.features & CGROUP_KILL))
-        kill_marked(attempts, name);
+        attempt_kill_marked(attempts, name);
 }
 
 /* Through a pidfd, so that it is that process and not a later one of the same number. */
@@ -259,16 +282,22 @@ static bool kill_supervisor(const struct attempts *attempts, const char *name)
     return true;
 }
 
-bool attempt_kill(const struct attempts *attempts, const char *name)
+bool attempt_kill_known(const struct attempts *attempts, const char *name)
 {
     char supervisor[ATTEMPT_NAME_MAX + sizeof SUPERVISOR_SUFFIX];
     snprintf(supervisor, sizeof supervisor, "%s" SUPERVISOR_SUFFIX, name);
     uint32_t found = kill_supervisor(attempts, name);
     found += cgroup_kill(&attempts->cgroups, supervisor);
     found += cgroup_kill(&attempts->cgroups, name);
-    if (!(attempts->cgroups.features & CGROUP_KILL))
-        found += kill_marked(attempts, name);
     return found == 0;
+}
+
+bool attempt_kill(const struct attempts *attempts, const char *name)
+{
+    bool none = attempt_kill_known(attempts, name);
+    if (attempts->cgroups.features & CGROUP_KILL)
+        return none;
+    return attempt_kill_marked(attempts, name) && none;
 }
 
 /* --- removing --------------------------------------------------------------------------- */
@@ -290,10 +319,7 @@ static bool is_dots(const char *name)
 /* Open a folder unless something is mounted there, also of the same file system: EXDEV. */
 static int open_unmounted(int at, const char *name, int flags)
 {
-    struct open_how how = { .flags = (uint64_t)(flags | O_DIRECTORY | O_CLOEXEC |
-                                                O_NOFOLLOW),
-                            .resolve = RESOLVE_NO_XDEV };
-    return (int)syscall(SYS_openat2, at, name, &how, sizeof how);
+    return attempt_open_own(at, name, flags | O_DIRECTORY, 0);
 }
 
 /* Open a folder for reading, also one whose owner took the right to. */
@@ -432,9 +458,30 @@ static bool remove_job_folder(const struct attempts *attempts, int dir)
     return free_of_mounts;
 }
 
+/*
+ * What a user mounted over the user's own folder would keep it for ever; users can mount FUSE
+ * alone.  Other mounts are an administrator's, and are left alone.
+ */
+static void detach_users_mounts(const struct attempts *attempts, const char *name)
+{
+    char path[ATTEMPT_PATH_MAX + 8], dir[ATTEMPT_PATH_MAX];
+    attempt_path(attempts, name, dir);
+    snprintf(path, sizeof path, "%s/job", dir);
+    FILE *mounts = setmntent("/proc/self/mounts", "re");
+    if (!mounts)
+        return;
+    for (struct mntent *entry; (entry = getmntent(mounts));)
+        if (strncmp(entry->mnt_type, "fuse", strlen("fuse")) == 0 &&
+            strcmp(entry->mnt_dir, path) == 0)
+            umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
+    endmntent(mounts);
+}
+
 /* False: something is mounted there, or in it. */
 static bool remove_folder(const struct attempts *attempts, const char *name)
 {
+    if (attempts->system)
+        detach_users_mounts(attempts, name);
     static const char *const files[] = { "claim", "status", "run.sock", "launch",
                                          "launch.new" };
     int dir = open_unmounted(attempts->jobs, name, O_PATH);
@@ -446,6 +493,20 @@ static bool remove_folder(const struct attempts *attempts, const char *name)
     close(dir);
     unlinkat(attempts->jobs, name, AT_REMOVEDIR);
     return free_of_mounts;
+}
+
+/* Its only process ends by itself, once the supervisor has gone. */
+static void remove_session_cgroup(const struct attempts *attempts, const char *name)
+{
+    const struct timespec pause = { .tv_nsec = 5000000 };
+    char group[ATTEMPT_NAME_MAX + sizeof SESSION_SUFFIX];
+    snprintf(group, sizeof group, "%s" SESSION_SUFFIX, name);
+    for (int i = 0; i < SESSION_TRIES; i++) {
+        if (cgroup_remove(&attempts->cgroups, group))
+            return;
+        nanosleep(&pause, NULL);
+    }
+    cgroup_kill(&attempts->cgroups, group);
 }
 
 /* With several users this is done in a child, which may wait for the last process. */
@@ -468,6 +529,7 @@ bool attempt_remove(struct attempts *attempts, const char *name)
     if (attempts->system) { /* while the folder is there, it is not begun again */
         remove_cgroup(attempts, supervisor);
         remove_cgroup(attempts, name);
+        remove_session_cgroup(attempts, name);
         free_of_mounts = remove_folder(attempts, name);
     } else {
         free_of_mounts = remove_folder(attempts, name);
@@ -495,6 +557,8 @@ static bool is_known_cgroup(void *context, const char *group)
     if (length < 0 || (size_t)length >= sizeof name)
         return false;
     char *suffix = strstr(name, SUPERVISOR_SUFFIX);
+    if (!suffix)
+        suffix = strstr(name, SESSION_SUFFIX);
     if (suffix)
         *suffix = '\0';
     return sweep->is_known(sweep->context, name);
@@ -625,8 +689,7 @@ int attempt_make_ckpt(struct attempts *attempts, uint64_t id, uint32_t uid,
         return 0;
     bool made = mkdirat(attempts->ckpt, name, 0700) == 0;
     int fd = made || errno == EEXIST
-                 ? openat(attempts->ckpt, name,
-                          O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
+                 ? attempt_open_own(attempts->ckpt, name, O_RDONLY | O_DIRECTORY, 0)
                  : -1;
     if (fd < 0)
         return error_set(err, -errno, "the checkpoint folder of job %s: %s", name,

@@ -40,6 +40,12 @@ struct attempts {
     uint32_t spare_count; /* empty checkpoint folders kept for reuse */
 };
 
+/*
+ * Open what is in a folder of ours, not through a link.  A user who owns it may have mounted
+ * something over it, which might never answer: that is refused, with EXDEV.
+ */
+int attempt_open_own(int folder, const char *name, int flags, mode_t mode);
+
 /* What the claim of an attempt tells. */
 struct attempt_claim {
     bool begun; /* a supervisor was started */
@@ -78,6 +84,12 @@ bool attempt_read_status(const struct attempts *attempts, const char *name,
 
 /* Send SIGKILL to the job's processes and to its supervisor; true: none is left. */
 bool attempt_kill(const struct attempts *attempts, const char *name);
+/*
+ * The same as far as cgroups and the claim name them, and the rest: those that are found by
+ * their environment, which may take as long as the users of all processes want.
+ */
+bool attempt_kill_known(const struct attempts *attempts, const char *name);
+bool attempt_kill_marked(const struct attempts *attempts, const char *name);
 /* To the job's processes alone: the supervisor reports the end. */
 void attempt_kill_job(const struct attempts *attempts, const char *name);
 

@@ -617,21 +617,31 @@ static bool enter_v1(const struct cgroup_tree *tree, const char *job)
     return true;
 }
 
+static const uint64_t clone_flags[] = { [CGROUP_FORK_SIBLING] = CLONE_PARENT };
+static const int exit_signals
+    [] = { [CGROUP_FORK_CHILD] = SIGCHLD, [CGROUP_FORK_SIBLING] = 0 /* as ours */ };
+
+static pid_t fork_plainly(enum cgroup_fork_kind kind)
+{
+    return (pid_t)syscall(SYS_clone, clone_flags[kind] | (uint64_t)exit_signals[kind],
+                          0ul, 0ul, 0ul, 0ul);
+}
+
 /*
  * Moving a process into a cgroup of version 2 later waits for the whole machine; creating
  * it there does not.  Old kernels cannot.
  */
-static pid_t fork_into(const char *path)
+static pid_t fork_into(const char *path, enum cgroup_fork_kind kind)
 {
     int fd = open(path, O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return -1; /* a job that cannot be ended is not started */
-    struct clone_args args = { .flags = CLONE_INTO_CGROUP,
-                               .exit_signal = SIGCHLD,
+    struct clone_args args = { .flags = CLONE_INTO_CGROUP | clone_flags[kind],
+                               .exit_signal = (uint64_t)exit_signals[kind],
                                .cgroup = (uint64_t)fd };
     pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
     if (pid < 0 && (errno == ENOSYS || errno == E2BIG || errno == EINVAL)) {
-        pid = fork();
+        pid = fork_plainly(kind);
         if (pid == 0 && !write_file(path, "cgroup.procs", "0"))
             _exit(126);
     }
@@ -641,10 +651,12 @@ static pid_t fork_into(const char *path)
     return pid;
 }
 
-int cgroup_fork(const struct cgroup_tree *tree, const char *job)
+int cgroup_fork(const struct cgroup_tree *tree, const char *job,
+                enum cgroup_fork_kind kind)
 {
     char path[CGROUP_PATH_MAX];
-    pid_t pid = cgroup_path(tree, job, path) ? fork_into(path) : fork();
+    pid_t pid =
+        cgroup_path(tree, job, path) ? fork_into(path, kind) : fork_plainly(kind);
     if (pid == 0 && !enter_v1(tree, job))
         _exit(126);
     return pid;

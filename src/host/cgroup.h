@@ -82,11 +82,19 @@ bool cgroup_make(const struct cgroup_tree *tree, const char *job,
 bool cgroup_path(const struct cgroup_tree *tree, const char *job,
                  char path[CGROUP_PATH_MAX]);
 
+enum cgroup_fork_kind {
+    CGROUP_FORK_CHILD,
+    CGROUP_FORK_UNNOTICED, /* waitpid() finds it with __WCLONE only, until it executes a
+                              program; no signal when it ends */
+    CGROUP_FORK_SIBLING    /* a child of our parent */
+};
+
 /*
  * Fork a process that is in the job's cgroups from its first instruction on.  As fork();
  * -1 also if it could not be put there.
  */
-int cgroup_fork(const struct cgroup_tree *tree, const char *job);
+int cgroup_fork(const struct cgroup_tree *tree, const char *job,
+                enum cgroup_fork_kind kind);
 
 /* A descriptor that kills all processes when "1" is written to it; -1: none. */
 int cgroup_open_kill(const struct cgroup_tree *tree, const char *job);

@@ -71,7 +71,22 @@ static bool kill_if_marked(int pid, const char *mark)
     return same;
 }
 
-uint32_t leftovers_kill(const char *mark)
+/* By its real identity, which the kernel tells without looking into its memory. */
+static bool is_of_user(int pid, uint32_t uid)
+{
+    char name[64], text[1024];
+    snprintf(name, sizeof name, "/proc/%d/status", pid);
+    int fd = uid == LEFTOVERS_ANY_USER ? -1 : open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return uid == LEFTOVERS_ANY_USER;
+    ssize_t count = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[count > 0 ? count : 0] = '\0';
+    const char *line = strstr(text, "\nUid:");
+    return line && strtoul(line + strlen("\nUid:"), NULL, 10) == uid;
+}
+
+uint32_t leftovers_kill(const char *mark, uint32_t uid)
 {
     uint32_t count = 0;
     DIR *proc = opendir("/proc");
@@ -79,7 +94,7 @@ uint32_t leftovers_kill(const char *mark)
         return count;
     for (struct dirent *entry; (entry = readdir(proc));) {
         int pid = atoi(entry->d_name);
-        if (pid > 1 && pid != getpid())
+        if (pid > 1 && pid != getpid() && is_of_user(pid, uid))
             count += kill_if_marked(pid, mark);
     }
     closedir(proc);

@@ -10,11 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define LEFTOVERS_ANY_USER UINT32_MAX
+
 /*
- * Send SIGKILL once to all processes that have 'mark', "NAME=value", in their environment.
- * Returns how many were found; 0: none is left.
+ * Send SIGKILL once to all processes of a user that have 'mark', "NAME=value", in their
+ * environment.  Returns how many were found; 0: none is left.  A user can make this wait, but
+ * only for processes of the same user.
  */
-uint32_t leftovers_kill(const char *mark);
+uint32_t leftovers_kill(const char *mark, uint32_t uid);
 
 /* Whether a process was started with an environment variable that begins like this. */
 bool leftovers_marked(int pid, const char *beginning);

@@ -39,12 +39,22 @@
 #define END_S 5           /* berthd has gone: what is removed has so long */
 #define USER_TEXT_MAX 16384
 #define NUMBER_MAX 16
+#define CHECK_MS 1000   /* between two looks at children that open files */
+#define SEARCH_S 10     /* then searching for processes is given up      */
+#define SEARCHES_MAX 32 /* at once                                       */
 
 /* A child that opens a file. */
 struct open_child {
     int pidfd; /* 0: none */
+    uint64_t tag;
     uint32_t uid;
     int64_t started_ns;
+};
+
+/* A child that kills an attempt's processes that have no cgroup. */
+struct process_search {
+    char name[ATTEMPT_NAME_MAX]; /* "": none */
+    int result;                  /* pipe with what it found */
 };
 
 struct launcher {
@@ -52,6 +62,7 @@ struct launcher {
     int orders, openings; /* of the present berthd */
     struct attempts attempts;
     struct open_child openers[OPENINGS_MAX];
+    struct process_search searches[SEARCHES_MAX];
     int bridge;      /* pidfd of berth-slurm; -1: none */
     int removals[2]; /* a pipe that those who remove something hold open */
 };
@@ -93,7 +104,7 @@ static void keep_open(const struct started *started)
 {
     const int fds[] = { started->link,  started->run_listener, started->job_listener,
                         started->claim, started->status,       started->kill,
-                        started->order, started->oom };
+                        started->order, started->oom,          started->session };
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         if (fds[i] >= 0)
             fcntl(fds[i], F_SETFD, 0);
@@ -198,7 +209,7 @@ static void start_attempt_of(struct launcher *launcher,
     }
     snprintf(group, sizeof group, "%s.sup", name);
     cgroup_make(&launcher->attempts.cgroups, group, &none);
-    pid_t pid = cgroup_fork(&launcher->attempts.cgroups, group);
+    pid_t pid = cgroup_fork(&launcher->attempts.cgroups, group, CGROUP_FORK_CHILD);
     if (pid == 0)
         run_start_child(launcher, fds, request);
     reply->pid = pid;
@@ -265,6 +276,102 @@ static void forget_job(struct launcher *launcher, uint64_t id)
     _exit(0);
 }
 
+/*
+ * Processes without a cgroup are found by their environment.  A user may have many, and large
+ * ones, so a child reads them.
+ */
+static void start_search(struct launcher *launcher, struct process_search *search,
+                         const char *name)
+{
+    int result[2];
+    if (pipe2(result, O_CLOEXEC | O_NONBLOCK) < 0)
+        return;
+    pid_t pid = fork();
+    if (pid == 0) {
+        reset_child();
+        alarm(SEARCH_S);
+        char none = attempt_kill_marked(&launcher->attempts, name);
+        (void)!write(result[1], &none, 1);
+        _exit(0);
+    }
+    close(result[1]);
+    if (pid < 0) {
+        close(result[0]);
+        return;
+    }
+    snprintf(search->name, sizeof search->name, "%s", name);
+    search->result = result[0];
+}
+
+/* The child that searches for it, or a free place; NULL: there is neither. */
+static struct process_search *find_search(struct launcher *launcher, const char *name)
+{
+    struct process_search *free_one = NULL;
+    for (int i = 0; i < SEARCHES_MAX; i++) {
+        struct process_search *search = &launcher->searches[i];
+        if (strcmp(search->name, name) == 0)
+            return search;
+        free_one = search->name[0] ? free_one : search;
+    }
+    return free_one;
+}
+
+/* Forget those that nobody asks about any more. */
+static void collect_searches(struct launcher *launcher)
+{
+    for (int i = 0; i < SEARCHES_MAX; i++) {
+        struct process_search *search = &launcher->searches[i];
+        struct pollfd ended = { search->result, POLLIN, 0 };
+        if (!search->name[0] || poll(&ended, 1, 0) == 0)
+            continue;
+        close(search->result);
+        search->name[0] = '\0';
+    }
+}
+
+/* Whether the last search found none.  If there was none yet, one begins. */
+static bool search_marked(struct launcher *launcher, const char *name)
+{
+    char none = 0;
+    struct process_search *search = find_search(launcher, name);
+    if (!search) {
+        collect_searches(launcher);
+        search = find_search(launcher, name);
+    }
+    if (!search)
+        return false; /* asked again in a moment */
+    if (search->name[0]) {
+        ssize_t count = read(search->result, &none, 1);
+        if (count < 0 && errno == EAGAIN)
+            return false;
+        close(search->result);
+        search->name[0] = '\0';
+        if (count != 1 || none)
+            return true; /* or it was given up: what hides so well is not found */
+    }
+    start_search(launcher, search, name);
+    return false;
+}
+
+static bool has_cgroup_kill(const struct launcher *launcher)
+{
+    return launcher->attempts.cgroups.features & CGROUP_KILL;
+}
+
+static bool kill_attempt(struct launcher *launcher, const char *name)
+{
+    bool none = attempt_kill_known(&launcher->attempts, name);
+    return has_cgroup_kill(launcher) ? none : search_marked(launcher, name) && none;
+}
+
+static void kill_job(struct launcher *launcher, const char *name)
+{
+    if (has_cgroup_kill(launcher))
+        attempt_kill_job(&launcher->attempts, name);
+    else
+        search_marked(launcher, name);
+}
+
 /* Orders about attempts. */
 static void carry_out(struct launcher *launcher, const struct launcher_request *request,
                       const int *fds, uint32_t fd_count, struct launcher_reply *reply)
@@ -285,10 +392,10 @@ static void carry_out(struct launcher *launcher, const struct launcher_request *
         start_attempt_of(launcher, request, fds, fd_count, reply);
         return;
     case LAUNCHER_KILL:
-        reply->left = !attempt_kill(&launcher->attempts, name);
+        reply->left = !kill_attempt(launcher, name);
         return;
     case LAUNCHER_KILL_JOB:
-        attempt_kill_job(&launcher->attempts, name);
+        kill_job(launcher, name);
         return;
     case LAUNCHER_REMOVE:
         remove_attempt(launcher, name);
@@ -355,18 +462,39 @@ static _Noreturn void run_open_child(const struct launcher *launcher,
     _exit(0);
 }
 
+/* A child that was killed cannot answer any more. */
+static void answer_late(const struct launcher *launcher, const struct open_child *child)
+{
+    struct launcher_opened opened = { .tag = child->tag, .error = ETIMEDOUT };
+    message_send(launcher->openings, &opened, sizeof opened, NULL, 0);
+}
+
 /* Forget a child that has ended, and kill one that takes too long. */
-static void check_open_child(struct open_child *child)
+static void check_open_child(const struct launcher *launcher, struct open_child *child)
 {
     struct pollfd ended = { child->pidfd, POLLIN, 0 };
     if (child->pidfd == 0)
         return;
+    bool late = clock_now_ns() > child->started_ns + (OPEN_S - 1) * NS_PER_S;
     if (clock_now_ns() > child->started_ns + OPEN_S * NS_PER_S)
         syscall(SYS_pidfd_send_signal, child->pidfd, SIGKILL, NULL, 0);
     if (poll(&ended, 1, 0) == 1) {
+        if (late)
+            answer_late(launcher, child);
         close(child->pidfd);
         child->pidfd = 0;
     }
+}
+
+/* How many there are. */
+static uint32_t check_open_children(struct launcher *launcher)
+{
+    uint32_t count = 0;
+    for (int i = 0; i < OPENINGS_MAX; i++) {
+        check_open_child(launcher, &launcher->openers[i]);
+        count += launcher->openers[i].pidfd != 0;
+    }
+    return count;
 }
 
 /* NULL: there is none, or none for this user, whose files may be slow to open. */
@@ -376,7 +504,7 @@ static struct open_child *find_free_opening(struct launcher *launcher, uint32_t 
     uint32_t own_count = 0;
     for (int i = 0; i < OPENINGS_MAX; i++) {
         struct open_child *child = &launcher->openers[i];
-        check_open_child(child);
+        check_open_child(launcher, child);
         own_count += child->pidfd && child->uid == uid;
         free_one = child->pidfd ? free_one : child;
     }
@@ -392,7 +520,8 @@ static bool fork_opening(struct launcher *launcher,
         run_open_child(launcher, opening);
     int pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
     if (pidfd > 0) /* else it has ended already */
-        *child = (struct open_child){ pidfd, opening->uid, clock_now_ns() };
+        *child =
+            (struct open_child){ pidfd, opening->tag, opening->uid, clock_now_ns() };
     return pid > 0;
 }
 
@@ -470,7 +599,7 @@ static void serve(struct launcher *launcher)
     struct pollfd fds[2] = { { launcher->orders, POLLIN, 0 },
                              { launcher->openings, POLLIN, 0 } };
     for (bool served = true; served;) {
-        if (poll(fds, 2, -1) < 0)
+        if (poll(fds, 2, check_open_children(launcher) ? CHECK_MS : -1) <= 0)
             continue;
         if (fds[0].revents)
             served = handle_order(launcher);

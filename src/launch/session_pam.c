@@ -8,6 +8,10 @@
 
 #define SERVICE "berth"
 
+struct job_session {
+    pam_handle_t *pam;
+};
+
 /* Nobody is there to answer a question. */
 static int refuse_questions(int count, const struct pam_message **messages,
                             struct pam_response **ret_replies, void *context)
@@ -18,23 +22,40 @@ static int refuse_questions(int count, const struct pam_message **messages,
     return *ret_replies ? PAM_SUCCESS : PAM_BUF_ERR;
 }
 
-/*
- * The session is not closed: the process that opened it becomes the job.  Modules that
- * only set limits or check the account, as those of our service file, need no end.
- */
-bool session_open(const char *user)
+bool session_is_needed(void)
 {
-    const struct pam_conv conversation = { .conv = refuse_questions };
-    pam_handle_t *pam = NULL;
-    if (access("/etc/pam.d/" SERVICE, R_OK) < 0)
-        return true;
-    int r = pam_start(SERVICE, user, &conversation, &pam);
-    if (r == PAM_SUCCESS)
-        r = pam_acct_mgmt(pam, PAM_SILENT);
+    return access("/etc/pam.d/" SERVICE, R_OK) == 0;
+}
+
+/* In the order of their opening: an account that is closed gets no credentials. */
+static int open_with(pam_handle_t *pam)
+{
+    int r = pam_acct_mgmt(pam, PAM_SILENT);
     if (r == PAM_SUCCESS)
         r = pam_setcred(pam, PAM_ESTABLISH_CRED | PAM_SILENT);
-    if (r == PAM_SUCCESS)
-        r = pam_open_session(pam, PAM_SILENT);
+    if (r != PAM_SUCCESS)
+        return r;
+    r = pam_open_session(pam, PAM_SILENT);
+    if (r != PAM_SUCCESS)
+        pam_setcred(pam, PAM_DELETE_CRED | PAM_SILENT);
+    return r;
+}
+
+bool session_open(struct job_session **ret_session, const char *user)
+{
+    static struct job_session session;
+    const struct pam_conv conversation = { .conv = refuse_questions };
+    int r = pam_start(SERVICE, user, &conversation, &session.pam);
+    if (r == PAM_SUCCESS && (r = open_with(session.pam)) != PAM_SUCCESS)
+        pam_end(session.pam, r);
+    *ret_session = &session;
     errno = EACCES;
     return r == PAM_SUCCESS;
+}
+
+void session_close(struct job_session *session)
+{
+    int r = pam_close_session(session->pam, PAM_SILENT);
+    pam_setcred(session->pam, PAM_DELETE_CRED | PAM_SILENT);
+    pam_end(session->pam, r);
 }

@@ -3,10 +3,18 @@
  *
  * Only where the site has a service "berth" in /etc/pam.d: PAM's fallback for services
  * without one is meant for logins, and may move the process to another cgroup.
+ *
+ * The process that opens it starts the job's processes, which inherit what it sets, stays
+ * root, and closes it when the job is over.
  */
 #pragma once
 
 #include <stdbool.h>
 
-/* In the process that will execute the job's command, as root.  False: not permitted. */
-bool session_open(const char *user);
+struct job_session;
+
+bool session_is_needed(void);
+
+/* As root.  False: not permitted. */
+bool session_open(struct job_session **ret_session, const char *user);
+void session_close(struct job_session *session);

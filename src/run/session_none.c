@@ -1,8 +1,21 @@
 /* session_none.c - no sessions: for programs that never start jobs of other users. */
+#include <stdlib.h>
+
 #include "run/session.h"
 
-bool session_open(const char *user)
+bool session_is_needed(void)
+{
+    return false;
+}
+
+bool session_open(struct job_session **ret_session, const char *user)
 {
     (void)user;
+    *ret_session = NULL;
     return true;
+}
+
+void session_close(struct job_session *session)
+{
+    (void)session;
 }

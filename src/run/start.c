@@ -24,6 +24,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -56,6 +57,14 @@ struct start_context {
     int in, out, err;
     int report; /* pipe on which a child reports a failure */
     pid_t parent;
+    enum cgroup_fork_kind kind; /* of processes of the job */
+};
+
+/* What the process that holds the session has started. */
+struct rank_list {
+    int error; /* why not all */
+    uint32_t count;
+    pid_t pids[RANKS_MAX];
 };
 
 /* Why a child could not execute the job's command. */
@@ -233,7 +242,7 @@ static int open_own_output(const struct start_context *context, int flags)
     const struct attempts *attempts = context->attempts;
     char name[ATTEMPT_NAME_MAX + 8];
     snprintf(name, sizeof name, "%" PRIu64 ".out", context->order->launch.id);
-    int fd = openat(attempts->log, name, flags | O_NOFOLLOW, 0600);
+    int fd = attempt_open_own(attempts->log, name, flags, 0600);
     if (fd >= 0 && attempts->system &&
         (fchown(fd, context->identity->uid, attempts->service_gid) < 0 ||
          fchmod(fd, 0640) < 0)) {
@@ -640,12 +649,12 @@ static void make_cgroup(const struct start_context *context)
 static pid_t fork_into_cgroup(const struct start_context *context)
 {
     const struct cgroup_tree *tree = &context->attempts->cgroups;
-    pid_t pid = cgroup_fork(tree, context->name);
+    pid_t pid = cgroup_fork(tree, context->name, context->kind);
     for (int tries = 0; tries < CGROUP_TRIES && pid < 0; tries++) {
         if (errno != ENOENT && errno != ENODEV)
             break;
         make_cgroup(context);
-        pid = cgroup_fork(tree, context->name);
+        pid = cgroup_fork(tree, context->name, context->kind);
     }
     return pid;
 }
@@ -702,8 +711,7 @@ static _Noreturn void become_job(const struct start_context *context, char **env
     setsid();
     if (context->identity->become) {
         reset_oom_score();
-        if (!session_open(context->identity->user) ||
-            !become_for_good(context->identity))
+        if (!become_for_good(context->identity))
             report_and_exit(context, (struct start_failure){ .what = FAILED_IDENTITY });
         leave_keyring();
     }
@@ -771,8 +779,118 @@ static void kill_ranks(const struct start_context *context, const pid_t *pids,
     for (uint32_t i = 0; i < count; i++)
         kill(pids[i], SIGKILL);
     cgroup_kill(&context->attempts->cgroups, context->name);
+    for (uint32_t i = 0; i < count; i++)
+        waitpid(pids[i], NULL, __WALL);
     while (waitpid(-1, NULL, 0) > 0)
         continue;
+}
+
+static void start_each_rank(const struct start_context *context,
+                            struct rank_place place, struct rank_list *list)
+{
+    for (; place.rank < place.rank_count; place.rank++) {
+        int r = start_rank(context, &place, &list->pids[place.rank], NULL);
+        if (r < 0) {
+            list->error = -r;
+            return;
+        }
+        list->count++;
+    }
+}
+
+/* --- the session ------------------------------------------------------------------------ */
+
+#define SESSION_SUFFIX ".pam"
+
+/* The supervisor's: they say that it lives, or keep the job's sockets open. */
+static void close_supervisors(const struct start_context *context,
+                              const struct started *started)
+{
+    const int fds[] = { started->link,   started->run_listener, started->job_listener,
+                        started->claim,  started->status,       started->order,
+                        context->in,     context->out,          context->report,
+                        context->folder, context->job_folder };
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    if (context->err >= 0 && context->err != context->out)
+        close(context->err);
+}
+
+/* Limits of the session are for the job: closing it may write files and start programs. */
+static void exchange_limits(struct rlimit limits[RLIM_NLIMITS], bool restore)
+{
+    for (int i = 0; i < RLIM_NLIMITS; i++)
+        (void)!prlimit(0, (__rlimit_resource_t)i, restore ? &limits[i] : NULL,
+                       restore ? NULL : &limits[i]);
+}
+
+/*
+ * Open the session, start the job's processes in it, and close it when the supervisor says
+ * that the job is over, or has gone.  They are the supervisor's children, not ours.
+ */
+static _Noreturn void hold_session(struct start_context *context,
+                                   const struct started *started,
+                                   const struct rank_place *place, int over, int answer)
+{
+    static struct rank_list list;
+    static struct rlimit limits[RLIM_NLIMITS];
+    struct job_session *session;
+    char byte;
+    setsid();
+    exchange_limits(limits, false);
+    if (!session_open(&session, context->identity->user))
+        report_and_exit(context, (struct start_failure){ .what = FAILED_IDENTITY });
+    context->kind = CGROUP_FORK_SIBLING;
+    start_each_rank(context, *place, &list);
+    exchange_limits(limits, true);
+    if (write(answer, &list, sizeof list) < 0)
+        list.count = 0;
+    close(answer);
+    close_supervisors(context, started);
+    if (chdir("/") < 0)
+        list.count = 0;
+    while (read(over, &byte, 1) < 0 && errno == EINTR)
+        continue;
+    session_close(session);
+    _exit(0);
+}
+
+/* In a cgroup of its own: it must live a little longer than the job and its supervisor. */
+static pid_t fork_session(const struct start_context *context)
+{
+    const struct cgroup_tree *tree = &context->attempts->cgroups;
+    const struct cgroup_limits none = { 0 };
+    char group[ATTEMPT_NAME_MAX + sizeof SESSION_SUFFIX];
+    snprintf(group, sizeof group, "%s" SESSION_SUFFIX, context->name);
+    cgroup_make(tree, group, &none);
+    return cgroup_fork(tree, group, CGROUP_FORK_UNNOTICED);
+}
+
+static int start_in_session(struct start_context *context, struct started *started,
+                            const struct rank_place *place, struct rank_list *list,
+                            struct error *err)
+{
+    int over[2], answer[2];
+    if (pipe2(over, O_CLOEXEC) < 0 || pipe2(answer, O_CLOEXEC) < 0)
+        return error_set(err, -errno, "cannot make a pipe: %s", strerror(errno));
+    pid_t pid = fork_session(context);
+    if (pid == 0) {
+        close(over[1]);
+        close(answer[0]);
+        hold_session(context, started, place, over[0], answer[1]);
+    }
+    int code = errno;
+    close(over[0]);
+    close(answer[1]);
+    started->session = over[1];
+    started->session_pid = pid > 0 ? pid : 0;
+    ssize_t got = pid < 0 ? 0 : read(answer[0], list, sizeof *list);
+    close(answer[0]);
+    if (got != sizeof *list)
+        *list = (struct rank_list){ .count = 0 }; /* a report says why */
+    return pid < 0 ? error_set(err, -code, "cannot start a process: %s", strerror(code))
+                   : 0;
 }
 
 static int start_all_ranks(struct start_context *context, struct started *started,
@@ -791,19 +909,24 @@ static int start_all_ranks(struct start_context *context, struct started *starte
     context->parent = getpid();
 
     int r = 0;
-    uint32_t count = 0;
-    for (; r == 0 && place.rank < want; place.rank++) {
-        r = start_rank(context, &place, &started->pids[place.rank], err);
-        count += r == 0;
-    }
+    struct rank_list list = { .count = 0 };
+    if (context->identity->become && session_is_needed())
+        r = start_in_session(context, started, &place, &list, err);
+    else
+        start_each_rank(context, place, &list);
     close(pipe_fds[1]);
+    if (r == 0 && list.error)
+        r = error_set(err, -list.error, "cannot start a process: %s",
+                      strerror(list.error));
     if (r == 0)
         r = wait_for_ranks(context, pipe_fds[0], err);
     close(pipe_fds[0]);
+    if (r == 0 && list.count < want)
+        r = error_set(err, -EIO, "the process that opens its session has ended");
     if (r < 0)
-        kill_ranks(context, started->pids, count);
-    else
-        started->pid_count = want;
+        kill_ranks(context, list.pids, list.count);
+    memcpy(started->pids, list.pids, sizeof started->pids);
+    started->pid_count = r < 0 ? 0 : want;
     return r;
 }
 
@@ -875,6 +998,7 @@ int start_attempt(struct attempts *attempts, const struct launch_order *order,
     if (r == 0)
         make_cgroup(&context);
     struct error why = { "" };
+    started->session = -1;
     int failed = r == 0 ? start_job(&context, started, &why) : 0;
     if (failed == -ENOSPC) /* no fault of the job: another attempt begins later */
         r = error_set(err, failed, "%s", why.text);

@@ -20,14 +20,16 @@ struct error;
 
 /* What a supervisor owns from then on. */
 struct started {
-    int link;         /* to berthd; -1: none                           */
-    int run_listener; /* run.sock                                      */
-    int job_listener; /* job/sock                                      */
-    int claim;        /* its lock says that the supervisor is alive    */
-    int status;       /* where the end is written; its space is taken  */
-    int kill;         /* of the job's cgroup; -1: none                 */
-    int oom;          /* counts kills for want of memory; -1: no limit */
-    int order;        /* the sealed memfd                              */
+    int link;          /* to berthd; -1: none                           */
+    int run_listener;  /* run.sock                                      */
+    int job_listener;  /* job/sock                                      */
+    int claim;         /* its lock says that the supervisor is alive    */
+    int status;        /* where the end is written; its space is taken  */
+    int kill;          /* of the job's cgroup; -1: none                 */
+    int oom;           /* counts kills for want of memory; -1: no limit */
+    int order;         /* the sealed memfd                              */
+    int session;       /* closing it ends the job's session; -1: none   */
+    pid_t session_pid; /* of the process that holds it; 0: none         */
     pid_t pids[RANKS_MAX];
     uint32_t pid_count;
     int64_t output_bytes; /* in the output before the start */

@@ -486,7 +486,7 @@ static void kill_children(struct supervisor *run)
         return;
     bool spare = run->kill_rounds++ < SPARE_ROUNDS;
     for (int pid; fscanf(file, "%d", &pid) == 1;)
-        if (!spare || pid != run->reader.pid)
+        if (pid != run->started->session_pid && (!spare || pid != run->reader.pid))
             kill(pid, SIGKILL);
     fclose(file);
 }
@@ -584,6 +584,8 @@ static void record_end(struct supervisor *run, const struct run_end *end)
     progress_reader_stop(&run->reader);
     if (run->started->job_listener >= 0)
         close(run->started->job_listener);
+    if (run->started->session >= 0)
+        close(run->started->session);
 }
 
 /* Reap all ended children; true: none is left. */

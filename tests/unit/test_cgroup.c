@@ -52,7 +52,7 @@ static void need(uint32_t features)
 static int run_in(const char *job, int (*act)(void))
 {
     int status;
-    pid_t pid = cgroup_fork(&tree, job);
+    pid_t pid = cgroup_fork(&tree, job, CGROUP_FORK_CHILD);
     if (pid == 0)
         _exit(act());
     assert_true(pid > 0);
@@ -109,7 +109,7 @@ static void frozen_processes_are_killed(void **state)
     int status;
     need(CGROUP_KILL);
     assert_true(cgroup_make(&tree, "5.0", NO_LIMITS));
-    pid_t pid = cgroup_fork(&tree, "5.0");
+    pid_t pid = cgroup_fork(&tree, "5.0", CGROUP_FORK_CHILD);
     if (pid == 0)
         _exit(wait_for_end());
     assert_true(pid > 0);
@@ -128,7 +128,7 @@ static int divide_own_group(void)
     if (!(own.features & CGROUP_KILL) ||
         !cgroup_make(&own, "1.0", &(struct cgroup_limits){ .cpu_milli = 1000 }))
         return 2;
-    pid_t pid = cgroup_fork(&own, "1.0");
+    pid_t pid = cgroup_fork(&own, "1.0", CGROUP_FORK_CHILD);
     if (pid == 0)
         _exit(0);
     if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)

@@ -1,0 +1,129 @@
+"""Sessions by PAM: each job has one, which is closed when the job is over, however it ends."""
+import os
+import signal
+import unittest
+
+from hostile import ADA, BOUND, Case, processes, read, until, write
+
+SERVICE_FILE = "/etc/pam.d/berth"
+
+
+@unittest.skipUnless(os.path.isdir("/etc/pam.d"), "needs PAM")
+class Sessions(Case):
+    """A service file of ours, whose module writes down what it is asked for."""
+
+    @classmethod
+    def setUpClass(cls):
+        if os.path.exists(SERVICE_FILE):
+            raise unittest.SkipTest(f"{SERVICE_FILE} is there already")
+        super().setUpClass()
+        cls.record = os.path.join(cls.daemon.dir, "record")
+        cls.refusal = os.path.join(cls.daemon.dir, "refuse")
+        module = os.path.join(cls.daemon.dir, "module")
+        limits = cls.limits = os.path.join(cls.daemon.dir, "limits")
+        write(module, f'#!/bin/sh\necho "$PAM_TYPE $PAM_USER" >> {cls.record}\n'
+              f'test "$PAM_TYPE" != open_session || test ! -e {cls.refusal}\n', 0o700)
+        write(limits, f"{ADA.name} - nofile 333\n")
+        write(cls.record, "")
+        cls.addClassCleanup(os.unlink, SERVICE_FILE)
+        write(SERVICE_FILE, "account required pam_permit.so\n"
+              f"session required pam_limits.so conf={limits}\n"
+              f"session required pam_exec.so quiet {module}\n"
+              "auth required pam_permit.so\n")
+
+    def setUp(self):
+        write(self.record, "")
+
+    def holder(self, ident):
+        """The process that holds the session of a job."""
+        supervisor = self.supervisor(ident)
+        return [pid for pid, uid, state, parent, name in processes()
+                if parent == supervisor and uid == 0 and name == "berth-launch"
+                and state not in "ZX"]
+
+    def assert_closed(self, ident, count=1):
+        until(lambda: read(self.record).count("close_session") == count, BOUND)
+        self.assertEqual(read(self.record).splitlines(),
+                         [f"open_session {ADA.name}", f"close_session {ADA.name}"] * count)
+        until(lambda: not os.path.exists(self.folder(ident)), BOUND)
+
+    def test_a_session_is_closed_at_a_normal_end(self):
+        ident = self.submit(ADA, "ulimit -n; id -u")
+        self.assertEqual(self.wait(ident)["state"], "COMPLETED")
+        self.assertEqual(self.output(ident), f"333\n{ADA.uid}\n")
+        self.assert_closed(ident)
+
+    def test_limits_of_a_session_are_the_jobs_alone(self):
+        """Neither the supervisor nor what closes the session is kept from writing."""
+        before = read(self.limits)
+        self.addCleanup(write, self.limits, before)
+        write(self.limits, f"{ADA.name} - fsize 0\n{ADA.name} - nofile 16\n")
+        ident = self.submit(ADA, "exit 9")
+        job = self.wait(ident)
+        self.assertEqual((job["state"], job["exit_code"]), ("FAILED", 9))
+        self.assert_closed(ident)
+
+    def test_a_failure_and_its_status_are_the_jobs(self):
+        ident = self.submit(ADA, "exit 7")
+        job = self.wait(ident)
+        self.assertEqual((job["state"], job["exit_code"]), ("FAILED", 7))
+        self.assert_closed(ident)
+
+    def test_a_session_is_closed_after_a_cancellation(self):
+        ident = self.submit(ADA, "trap '' TERM; while :; do sleep 1; done", grace_s=0.2)
+        self.wait(ident, {"RUNNING"})
+        self.assertEqual(len(self.holder(ident)), 1)
+        self.assertNotIn("close_session", read(self.record))
+        self.end_all(ident)
+        self.assert_closed(ident)
+
+    def test_a_session_is_closed_when_its_supervisor_was_killed(self):
+        ident = self.submit(ADA, "sleep 900")
+        self.wait(ident, {"RUNNING"})
+        holder = self.holder(ident)[0]
+        os.kill(self.supervisor(ident), signal.SIGKILL)
+        until(lambda: not os.path.exists(f"/proc/{holder}") or
+              "close_session" in read(self.record), BOUND)
+        self.assertIn("close_session", read(self.record))
+        self.cancel(ident)
+        self.wait(ident)
+
+    def test_a_session_outlives_berthd(self):
+        ident = self.submit(ADA, "sleep 900", grace_s=0.2)
+        self.wait(ident, {"RUNNING"})
+        self.daemon.kill()
+        self.daemon.start()
+        self.wait(ident, {"RUNNING"})
+        self.assertNotIn("close_session", read(self.record))
+        self.end_all(ident)
+        self.assert_closed(ident)
+
+    def test_a_gang_has_one_session(self):
+        ident = self.submit(ADA, "echo $RANK", gpus=2, tasks_per_node=3)
+        self.assertEqual(self.wait(ident)["state"], "COMPLETED")
+        self.assertEqual(sorted(self.output(ident).split()), ["0", "1", "2"])
+        self.assert_closed(ident)
+
+    def test_a_user_who_is_refused_has_no_job(self):
+        write(self.refusal, "")
+        self.addCleanup(os.unlink, self.refusal)
+        ident = self.submit(ADA, "echo harm")
+        self.assertEqual(self.wait(ident)["state"], "FAILED")
+        self.assertNotIn("harm", self.output(ident).replace("cannot", ""))
+        self.assertNotIn("close_session", read(self.record))
+
+    def test_the_user_reaches_neither_the_session_nor_its_process(self):
+        ident = self.submit(ADA, "sleep 900", grace_s=0.2)
+        self.wait(ident, {"RUNNING"})
+        pid = self.holder(ident)[0]
+        with self.assertRaises(PermissionError):
+            ADA.call(os.kill, pid, signal.SIGSTOP)
+        links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        self.assertEqual([link for link in links if link.endswith(("claim", "status", ".out"))],
+                         [])
+        self.end_all(ident)
+        self.assert_closed(ident)
+
+
+if __name__ == "__main__":
+    unittest.main()
