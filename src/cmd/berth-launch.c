@@ -15,12 +15,14 @@
 
 #define ORDERS_FD 3
 #define OPENINGS_FD 4
+#define UID_MIN_USUAL 1000
 
 static const char help[] =
     "Usage: berth-launch --uid N --gid N --run DIR --state DIR --supervisor PATH\n"
-    "                    [--listen PATH] [--root-jobs]\n"
+    "                    [--listen PATH] [--root-jobs] [--min-uid N]\n"
     "       berth-launch --uid N --gid N --bridge PATH [--bridge-user NAME]\n"
     "                    [--partition NAME]... [--listen PATH] [--root-jobs]\n"
+    "                    [--min-uid N]\n"
     "\n"
     "Starts and ends the jobs of all users, as root, when berthd asks; or starts "
     "berth-slurm\n"
@@ -39,6 +41,9 @@ static const char help[] =
     "      --user NAME         the same by name\n"
     "      --listen PATH       wait for berthd at this socket\n"
     "      --root-jobs         run jobs of root, and open files of root, as well\n"
+    "      --min-uid N         smallest user number whose jobs are run and whose files\n"
+    "                          are opened (default: UID_MIN in /etc/login.defs, or "
+    "1000)\n"
     "      --version\n"
     "      --help              show this\n";
 
@@ -54,6 +59,7 @@ enum {
     USER,
     LISTEN,
     ROOT_JOBS,
+    MIN_UID,
     VERSION,
     HELP
 };
@@ -70,6 +76,7 @@ static const struct option options[] = {
     { "user", required_argument, NULL, USER },
     { "listen", required_argument, NULL, LISTEN },
     { "root-jobs", no_argument, NULL, ROOT_JOBS },
+    { "min-uid", required_argument, NULL, MIN_UID },
     { "version", no_argument, NULL, VERSION },
     { "help", no_argument, NULL, HELP },
     { NULL, 0, NULL, 0 },
@@ -100,6 +107,31 @@ static bool add_partition(struct launch_bridge_setup *bridge, const char *name)
     else
         bridge->partitions[bridge->partition_count++] = name;
     return r == 0;
+}
+
+/* UID_MIN of the system's users, as useradd has it. */
+static uint32_t find_min_uid(void)
+{
+    unsigned long number = UID_MIN_USUAL;
+    char line[256];
+    FILE *file = fopen("/etc/login.defs", "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, " UID_MIN %lu", &number) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return number > 0 && number < UINT32_MAX ? (uint32_t)number : UID_MIN_USUAL;
+}
+
+static bool read_uid(const char *text, uint32_t *ret_uid)
+{
+    char *end;
+    unsigned long number = strtoul(text, &end, 10);
+    *ret_uid = (uint32_t)number;
+    if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && number < UINT32_MAX)
+        return true;
+    fprintf(stderr, "berth-launch: --min-uid: want a user number, not %s\n", text);
+    return false;
 }
 
 /* 0: go on; else the exit status plus 1. */
@@ -145,6 +177,10 @@ static int read_options(int argc, char **argv, struct launcher_setup *setup)
         case ROOT_JOBS:
             setup->root_jobs = true;
             break;
+        case MIN_UID:
+            if (!read_uid(optarg, &setup->min_uid))
+                return 3;
+            break;
         case VERSION:
             printf("berth-launch %s\n", BERTH_VERSION);
             return 1;
@@ -178,7 +214,8 @@ int main(int argc, char **argv)
 {
     struct launcher_setup setup = { .bridge.user = "root",
                                     .orders = ORDERS_FD,
-                                    .openings = OPENINGS_FD };
+                                    .openings = OPENINGS_FD,
+                                    .min_uid = find_min_uid() };
     struct error err = { "" };
     int status = read_options(argc, argv, &setup);
     if (status)

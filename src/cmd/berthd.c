@@ -51,6 +51,9 @@ static const char help[] =
     "      --user NAME            with --system: user that berthd itself runs as\n"
     "                             (default: berth)\n"
     "      --root-jobs            with --system: run jobs of root as well\n"
+    "      --min-uid N            with --system: smallest user number whose jobs are "
+    "run\n"
+    "                             (default: UID_MIN in /etc/login.defs, or 1000)\n"
     "      --launcher PATH        with --system: socket of a berth-launch that runs "
     "already;\n"
     "                             berthd needs no root then\n"
@@ -73,6 +76,7 @@ enum {
     OPTION_SYSTEM,
     OPTION_USER,
     OPTION_ROOT_JOBS,
+    OPTION_MIN_UID,
     OPTION_LAUNCHER,
     OPTION_VERSION,
     OPTION_HELP
@@ -90,11 +94,24 @@ static const struct option options[] = {
     { "system", no_argument, NULL, OPTION_SYSTEM },
     { "user", required_argument, NULL, OPTION_USER },
     { "root-jobs", no_argument, NULL, OPTION_ROOT_JOBS },
+    { "min-uid", required_argument, NULL, OPTION_MIN_UID },
     { "launcher", required_argument, NULL, OPTION_LAUNCHER },
     { "version", no_argument, NULL, OPTION_VERSION },
     { "help", no_argument, NULL, OPTION_HELP },
     { NULL, 0, NULL, 0 },
 };
+
+static bool read_min_uid(const char *text, uint32_t *ret_uid)
+{
+    char *end;
+    unsigned long number = strtoul(text, &end, 10);
+    *ret_uid = (uint32_t)number;
+    if (text[0] >= '1' && text[0] <= '9' && *end == '\0' && number < UINT32_MAX)
+        return true;
+    fprintf(stderr, "berthd: --min-uid is \"%.40s\", want a user number from 1 on\n",
+            text);
+    return false;
+}
 
 /* 0: go on; else the exit status plus 1. */
 static int read_options(int argc, char **argv, struct daemon_setup *setup,
@@ -134,6 +151,10 @@ static int read_options(int argc, char **argv, struct daemon_setup *setup,
             break;
         case OPTION_ROOT_JOBS:
             setup->root_jobs = true;
+            break;
+        case OPTION_MIN_UID:
+            if (!read_min_uid(optarg, &setup->min_uid))
+                return 3;
             break;
         case OPTION_LAUNCHER:
             setup->launch_socket = optarg;
@@ -195,16 +216,17 @@ static int check_setup(struct daemon_setup *setup, struct error *err)
         return r;
     if (setup->system && geteuid() != 0 && !setup->launch_socket)
         return error_set(err, -EINVAL, "--system needs root, or --launcher");
-    if (!setup->system &&
-        (setup->user || setup->root_jobs || setup->launch_socket || setup->slurm_user))
+    bool launches =
+        setup->user || setup->root_jobs || setup->min_uid || setup->slurm_user;
+    if (!setup->system && (launches || setup->launch_socket))
         return error_set(err, -EINVAL,
-                         "--user, --root-jobs, --launcher and slurm_user go with "
-                         "--system");
-    if (setup->launch_socket &&
-        (geteuid() == 0 || setup->user || setup->root_jobs || setup->slurm_user))
+                         "--user, --root-jobs, --min-uid, --launcher and slurm_user go "
+                         "with --system");
+    if (setup->launch_socket && (geteuid() == 0 || launches))
         return error_set(err, -EINVAL,
                          "--launcher is for a berthd that is not root; --user, "
-                         "--root-jobs and slurm_user are options of berth-launch then");
+                         "--root-jobs, --min-uid and slurm_user are options of "
+                         "berth-launch then");
     if (setup->job_max == 0)
         setup->job_max = JOBS_MAX;
     if (setup->keep_days == 0)
@@ -313,7 +335,8 @@ static int give_up_root(struct daemon_setup *setup, const struct programs *progr
                                             .state_dir = setup->state_dir,
                                             .service_uid = service->uid,
                                             .service_gid = service->gid,
-                                            .root_jobs = setup->root_jobs };
+                                            .root_jobs = setup->root_jobs,
+                                            .min_uid = setup->min_uid };
     if (setup->slurm) {
         launch.bridge_program = programs->slurm;
         launch.bridge_user = setup->slurm_user;

@@ -38,6 +38,7 @@ static const struct field fields[] = {
     { "system", FIELD_FLAG, AT(system) },
     { "user", FIELD_TEXT, AT(user) },
     { "root_jobs", FIELD_FLAG, AT(root_jobs) },
+    { "min_uid", FIELD_COUNT, AT(min_uid), .min = 1, .max = 4294967294.0 },
     { "launcher", FIELD_TEXT, AT(launch_socket) },
     { "max_jobs", FIELD_COUNT, AT(job_max), .min = 1, .max = 1e6 },
     { "keep_reports", FIELD_TIME, AT(keep_reports_ns), .min = 1, .max = KEEP_S_MAX },

@@ -62,6 +62,7 @@ struct daemon_setup {
     bool system;      /* jobs of all users, each as its user */
     const char *user; /* that berthd runs as then; NULL: the standard one */
     bool root_jobs;   /* jobs of root are run as well */
+    uint32_t min_uid; /* smallest user number of others; 0: the system's */
     const char *launch_socket;        /* of a berth-launch that runs already, or NULL */
     struct launcher_client *launcher; /* with it: what starts them; NULL: we are root */
     uint32_t job_max;                 /* waiting and running at once                  */

@@ -298,10 +298,11 @@ static int spawn_launcher(struct launcher_client *client,
                           const struct launcher_client_setup *setup, int orders,
                           int openings, struct error *err)
 {
-    char uid[16], gid[16], *env[3];
+    char uid[16], gid[16], min_uid[16], *env[3];
     struct launcher_words words = { { "berth-launch" }, 1 };
     snprintf(uid, sizeof uid, "%" PRIu32, setup->service_uid);
     snprintf(gid, sizeof gid, "%" PRIu32, setup->service_gid);
+    snprintf(min_uid, sizeof min_uid, "%" PRIu32, setup->min_uid);
     add_option(&words, "--uid", uid);
     add_option(&words, "--gid", gid);
     if (setup->run_program) {
@@ -313,6 +314,8 @@ static int spawn_launcher(struct launcher_client *client,
         add_bridge_options(&words, setup);
     if (setup->root_jobs)
         words.list[words.count++] = "--root-jobs";
+    if (setup->min_uid)
+        add_option(&words, "--min-uid", min_uid);
     copy_environment(env, setup);
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;

@@ -22,6 +22,7 @@ struct launcher_client_setup {
         *partitions; /* up to a NULL that berth-slurm may manage; NULL: all */
     uint32_t service_uid, service_gid; /* who berthd will be        */
     bool root_jobs;                    /* run jobs of root as well  */
+    uint32_t min_uid; /* smallest user number of others; 0: the system's */
 };
 
 /* Start it, as root, and wait until it is ready. */

@@ -80,6 +80,11 @@ static int find_user(const struct launcher *launcher, uint32_t uid, char *text,
                          "set root_jobs in berthd.yaml");
     if (uid == launcher->setup->service_uid && uid != 0)
         return error_set(err, -EPERM, "jobs of berthd's own user are not run here");
+    if (uid < launcher->setup->min_uid && uid != 0)
+        return error_set(err, -EPERM,
+                         "user %u is one of the system's: jobs are run for users from "
+                         "%u on (min_uid in berthd.yaml, or --min-uid)",
+                         uid, launcher->setup->min_uid);
     getpwuid_r(uid, &entry, text, USER_TEXT_MAX, &found);
     if (!found)
         return error_set(err, -ENOENT, "there is no user %u on this machine", uid);

@@ -22,6 +22,7 @@ struct launcher_setup {
     struct launch_bridge_setup bridge;
     uint32_t service_uid, service_gid; /* of berthd                     */
     bool root_jobs;                    /* jobs of root are run as well    */
+    uint32_t min_uid;                  /* smallest user number of others  */
     int orders, openings;              /* sockets of berthd; unused with 'listen' */
     const char *listen;                /* path of a socket for berthd, or NULL */
 };

@@ -222,7 +222,8 @@ class Apart(unittest.TestCase):
         self.launcher = subprocess.Popen(
             [os.path.join(BUILD, "berth-launch"), "--listen", self.orders, "--run",
              os.path.join(self.daemon.state, "run"), "--state", self.daemon.state,
-             "--supervisor", os.path.join(BUILD, "berth-run"), "--user", SERVICE])
+             "--supervisor", os.path.join(BUILD, "berth-run"), "--user", SERVICE,
+             "--min-uid", "1"])
         self.addCleanup(self.launcher.wait)
         self.addCleanup(self.launcher.kill)
         self.addCleanup(self.daemon.wipe)

@@ -86,7 +86,7 @@ class User:
 ADA, BOB = User("nobody"), User("games")
 
 
-def start_launcher(*flags, env=None):
+def start_launcher(*flags, env=None, prepare=None):
     """A berth-launch, and what berthd has of it: sockets for orders and for openings."""
     kind = socket.SOCK_SEQPACKET
     orders, theirs = socket.socketpair(socket.AF_UNIX, kind)
@@ -96,6 +96,8 @@ def start_launcher(*flags, env=None):
 
     def place():
         a, b = fcntl.fcntl(theirs, fcntl.F_DUPFD, 20), fcntl.fcntl(files, fcntl.F_DUPFD, 20)
+        if prepare:
+            prepare()
         os.dup2(a, 3)
         os.dup2(b, 4)
         os.closerange(5, 100)

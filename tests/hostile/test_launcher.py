@@ -1,11 +1,14 @@
 """berth-launch, the only program that is root: no user reaches it, and a berthd that has been
 taken over gets from it what berthd may have and no more."""
+import ctypes
 import fcntl
 import os
 import shutil
+import signal
 import socket
 import struct
 import tempfile
+import time
 import unittest
 
 from hostile import (ADA, BOB, BOUND, Case, PATH, SERVICE, User, end, listing, marked, many,
@@ -35,9 +38,20 @@ def order(seals=SEALS, **fields):
     return fd
 
 
+def hide_cgroups():
+    """In the process that becomes berth-launch: a machine without cgroups."""
+    libc = ctypes.CDLL(None)
+    if libc.unshare(0x20000) or libc.mount(None, b"/", None, 0x44000, None) or \
+            libc.mount(b"none", b"/sys/fs/cgroup", b"tmpfs", 0, None):
+        os._exit(9)
+
+
 @unittest.skipUnless(os.geteuid() == 0, "needs root, to start berth-launch")
 class Protocol(unittest.TestCase):
     """We are a berthd that was taken over."""
+
+    flags = ("--min-uid", "1")
+    hides_cgroups = False
 
     def setUp(self):
         self.service = User(SERVICE)
@@ -56,7 +70,8 @@ class Protocol(unittest.TestCase):
     def start_launcher(self):
         self.process, self.orders, self.openings = start_launcher(
             "--run", self.run, "--state", self.state, "--supervisor",
-            os.path.join(BUILD, "berth-run"))
+            os.path.join(BUILD, "berth-run"), *self.flags,
+            prepare=hide_cgroups if self.hides_cgroups else None)
         self.addCleanup(self.stop_launcher)
 
     def stop_launcher(self):
@@ -133,6 +148,15 @@ class Protocol(unittest.TestCase):
     def test_an_order_for_root_or_for_berthds_own_user_is_refused(self):
         self.assert_refused(order(uid=0, gid=0), "root")
         self.assert_refused(order(uid=self.service.uid), "own user")
+
+    def test_an_order_for_a_user_of_the_system_is_refused_unless_admitted(self):
+        self.stop_launcher()
+        self.flags = ()  # BOB is one of them
+        self.start_launcher()
+        self.assert_refused(order(uid=BOB.uid), "one of the system's")
+        self.assertEqual(self.open_file(BOB.uid, "/etc/passwd"), EPERM)
+        self.assertIn("started", self.begin(order()))
+        self.assertIn("root", self.open_file(ADA.uid, "/etc/passwd"))
 
     def test_an_order_for_nobody_that_is_known_is_refused(self):
         for uid in (4000000000, 2147483646, 123456):
@@ -269,6 +293,35 @@ class Protocol(unittest.TestCase):
         self.openings.send(struct.pack("=QI4096s4x", 7, ADA.uid, b"/" * 4096))
         self.assertEqual(OPENED.unpack(self.openings.recv(100))[1], EINVAL)
         self.assert_lives()
+
+    def children(self):
+        pid = self.process.pid
+        return [int(word) for word in read(f"/proc/{pid}/task/{pid}/children").split()]
+
+    def test_a_search_that_takes_long_does_not_hold_it_up(self):
+        """Where there are no cgroups, processes are found by their environment."""
+        self.stop_launcher()
+        self.hides_cgroups = True
+        self.start_launcher()
+        self.assert_lives()
+        found = []
+        for _ in range(500):
+            self.ask(KILL, 5)
+            found = self.children()
+            if found:
+                os.kill(found[0], signal.SIGSTOP)  # many large environments do as much
+                break
+        self.assertTrue(found, "no child searches")
+        for _ in range(3):
+            start = time.monotonic()
+            self.assertEqual(self.ask(KILL, 5), (0, 1))  # not known yet
+            self.ask(KILL_JOB, 5)
+            self.assert_lives()
+            self.assertLess(time.monotonic() - start, 5, "it waits for a child")
+        self.assertIn("started", self.begin(order(command=["/bin/sleep", "900"])))
+        until(lambda: self.ask(KILL, 1)[1] == 0, BOUND)
+        os.kill(found[0], signal.SIGKILL)
+        until(lambda: self.ask(KILL, 5)[1] == 0, BOUND)
 
     def test_it_ends_when_berthd_does(self):
         self.orders.close()
