@@ -30,6 +30,7 @@
 #include "host/capabilities.h"
 #include "host/launcher_protocol.h"
 #include "host/message.h"
+#include "host/run_protocol.h"
 #include "run/start.h"
 
 #define OPEN_S 20         /* then opening a user's file is given up */
@@ -39,6 +40,7 @@
 #define END_S 5           /* berthd has gone: what is removed has so long */
 #define USER_TEXT_MAX 16384
 #define NUMBER_MAX 16
+#define EXIT_REFUSED 126
 #define CHECK_MS 1000   /* between two looks at children that open files */
 #define SEARCH_S 10     /* then searching for processes is given up      */
 #define SEARCHES_MAX 32 /* at once                                       */
@@ -139,9 +141,9 @@ static int execute_supervisor(const struct launcher *launcher,
                      strerror(errno));
 }
 
-/* In a child: start the attempt and supervise it. */
+/* In a child: start the attempt and supervise it.  Final: it never can be. */
 static int start_and_supervise(struct launcher *launcher, const int fds[2],
-                               const struct launcher_request *request,
+                               const struct launcher_request *request, bool *ret_final,
                                struct error *err)
 {
     static struct started started;
@@ -155,8 +157,10 @@ static int start_and_supervise(struct launcher *launcher, const int fds[2],
                                 .service_uid = launcher->setup->service_uid,
                                 .service_gid = launcher->setup->service_gid };
     int r = read_order(&order, fds[0], request, err);
-    if (r == 0)
-        r = find_user(launcher, order.launch.uid, text, &identity, err);
+    if (r < 0)
+        return r;
+    r = find_user(launcher, order.launch.uid, text, &identity, err);
+    *ret_final = r < 0;
     if (r < 0)
         return r;
     if (initgroups(identity.user, identity.gid) < 0)
@@ -177,20 +181,31 @@ static void reset_child(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* As the end of the job, or else berthd tries again. */
+static void tell_refusal(int link, bool final, const char *why)
+{
+    char line[RUN_LINE_MAX];
+    struct run_end end = { .how = RUN_FAILED, .code = EXIT_REFUSED };
+    snprintf(end.why, sizeof end.why, "%.*s", RUN_WHY_MAX - 1, why);
+    size_t length = final
+                        ? run_end_write(&end, line, sizeof line)
+                        : (size_t)snprintf(line, sizeof line, "refused %.200s\n", why);
+    (void)!send(link, line, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 static _Noreturn void run_start_child(struct launcher *launcher, const int fds[2],
                                       const struct launcher_request *request)
 {
     struct error err = { "" };
-    char line[256];
+    bool final = false;
     reset_child();
     close(launcher->orders);
     close(launcher->openings);
     setsid();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    int r = start_and_supervise(launcher, fds, request, &err);
-    int length = snprintf(line, sizeof line, "refused %.200s\n", err.text);
+    int r = start_and_supervise(launcher, fds, request, &final, &err);
     if (r != -EALREADY)
-        (void)!send(fds[1], line, (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT);
+        tell_refusal(fds[1], final, err.text);
     _exit(r == -EALREADY ? 3 : 1);
 }
 

@@ -12,7 +12,7 @@ import time
 import unittest
 
 from hostile import (ADA, BOB, BOUND, Case, PATH, SERVICE, User, end, listing, marked, many,
-                     processes, read, start_launcher, until, write)
+                     processes, read, send, start_launcher, until, write)
 from live import BUILD
 
 HELLO, START, KILL, KILL_JOB, REMOVE, BRIDGE = range(1, 7)
@@ -122,7 +122,7 @@ class Protocol(unittest.TestCase):
 
     def assert_refused(self, fd, says, ident=1, attempt=0):
         answer = self.begin(fd, ident, attempt)
-        self.assertTrue(str(answer).startswith("refused"), answer)
+        self.assertTrue(str(answer).startswith(("refused", "ended failed 126")), answer)
         self.assertIn(says, answer)
         self.assertFalse(os.path.exists(os.path.join(self.run, "jobs", f"{ident}.{attempt}")))
         self.assert_lives()
@@ -161,8 +161,7 @@ class Protocol(unittest.TestCase):
     def test_an_order_for_nobody_that_is_known_is_refused(self):
         for uid in (4000000000, 2147483646, 123456):
             self.assert_refused(order(uid=uid), "no user")
-        answer = self.begin(order(uid=-1))
-        self.assertIn("refused", answer)
+        self.assertIn("refused", self.begin(order(uid=-1)))
         self.assert_lives()
 
     def test_a_group_cannot_be_chosen(self):
@@ -346,6 +345,20 @@ class Protocol(unittest.TestCase):
             self.service.call(lambda: (os.rmdir(jobs) if os.path.isdir(jobs) and
                                        not os.path.islink(jobs) else os.unlink(jobs),
                                        os.rename(aside, jobs)))
+
+
+class Refused(Case):
+    """Users who may not have jobs."""
+
+    flags = ("--min-uid", "1000")
+
+    def test_a_job_of_root_or_of_a_user_of_the_system_fails_and_says_why(self):
+        root = send(self.daemon.socket, "POST", "/v1/jobs", {
+            "command": ["true"], "cwd": "/", "gpus": 1, "env": {"PATH": PATH}})[1]["id"]
+        for ident, why in ((root, "jobs of root"), (self.submit(BOB, "true"), "the system's")):
+            self.assertEqual(self.wait(ident)["state"], "FAILED")
+            self.assertIn(why, str(self.job(ident)))
+        self.assertEqual(self.wait(self.submit(ADA, "true"))["state"], "COMPLETED")
 
 
 class Reach(Case):
