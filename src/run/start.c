@@ -57,7 +57,8 @@ struct start_context {
     int in, out, err;
     int report; /* pipe on which a child reports a failure */
     pid_t parent;
-    enum cgroup_fork_kind kind; /* of processes of the job */
+    enum cgroup_fork_kind kind;  /* of processes of the job */
+    const struct rlimit *limits; /* of its session; NULL: it has none */
 };
 
 /* What the process that holds the session has started. */
@@ -702,6 +703,17 @@ static void leave_keyring(void)
 }
 
 /*
+ * Limits of a session are the job's alone: starting processes, and closing the session,
+ * opens and writes files.
+ */
+static void exchange_limits(const struct rlimit *set, struct rlimit *get)
+{
+    for (int i = 0; i < RLIM_NLIMITS; i++)
+        (void)!prlimit(0, (__rlimit_resource_t)i, set ? &set[i] : NULL,
+                       get ? &get[i] : NULL);
+}
+
+/*
  * In the child: execute the job's command.  If the supervisor dies, the child is
  * killed.
  */
@@ -711,6 +723,8 @@ static _Noreturn void become_job(const struct start_context *context, char **env
     setsid();
     if (context->identity->become) {
         reset_oom_score();
+        if (context->limits)
+            exchange_limits(context->limits, NULL);
         if (!become_for_good(context->identity))
             report_and_exit(context, (struct start_failure){ .what = FAILED_IDENTITY });
         leave_keyring();
@@ -817,14 +831,6 @@ static void close_supervisors(const struct start_context *context,
         close(context->err);
 }
 
-/* Limits of the session are for the job: closing it may write files and start programs. */
-static void exchange_limits(struct rlimit limits[RLIM_NLIMITS], bool restore)
-{
-    for (int i = 0; i < RLIM_NLIMITS; i++)
-        (void)!prlimit(0, (__rlimit_resource_t)i, restore ? &limits[i] : NULL,
-                       restore ? NULL : &limits[i]);
-}
-
 /*
  * Open the session, start the job's processes in it, and close it when the supervisor says
  * that the job is over, or has gone.  They are the supervisor's children, not ours.
@@ -834,16 +840,18 @@ static _Noreturn void hold_session(struct start_context *context,
                                    const struct rank_place *place, int over, int answer)
 {
     static struct rank_list list;
-    static struct rlimit limits[RLIM_NLIMITS];
+    static struct rlimit own[RLIM_NLIMITS], limits[RLIM_NLIMITS];
     struct job_session *session;
     char byte;
     setsid();
-    exchange_limits(limits, false);
+    exchange_limits(NULL, own);
     if (!session_open(&session, context->identity->user))
         report_and_exit(context, (struct start_failure){ .what = FAILED_IDENTITY });
     context->kind = CGROUP_FORK_SIBLING;
+    exchange_limits(NULL, limits);
+    exchange_limits(own, NULL);
+    context->limits = limits;
     start_each_rank(context, *place, &list);
-    exchange_limits(limits, true);
     if (write(answer, &list, sizeof list) < 0)
         list.count = 0;
     close(answer);

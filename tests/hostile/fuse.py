@@ -41,10 +41,13 @@ class Mount:
         self.thread.start()
 
     def close(self):
+        if self.fd < 0:
+            return
         libc.umount2(self.path.encode(), MNT_FORCE | MNT_DETACH)
         os.close(self.wake)
         self.thread.join()
         os.close(self.fd)  # whoever still waits is told that it has gone
+        self.fd = -1
 
     def attributes(self, inode):
         mode = self.root if inode == 1 else stat.S_IFREG | 0o666

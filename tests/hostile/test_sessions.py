@@ -27,8 +27,8 @@ class Sessions(Case):
         write(cls.record, "")
         cls.addClassCleanup(os.unlink, SERVICE_FILE)
         write(SERVICE_FILE, "account required pam_permit.so\n"
-              f"session required pam_limits.so conf={limits}\n"
               f"session required pam_exec.so quiet {module}\n"
+              f"session required pam_limits.so conf={limits}\n"
               "auth required pam_permit.so\n")
 
     def setUp(self):
@@ -57,7 +57,7 @@ class Sessions(Case):
         """Neither the supervisor nor what closes the session is kept from writing."""
         before = read(self.limits)
         self.addCleanup(write, self.limits, before)
-        write(self.limits, f"{ADA.name} - fsize 0\n{ADA.name} - nofile 16\n")
+        write(self.limits, f"{ADA.name} soft fsize 0\n{ADA.name} soft nofile 16\n")
         ident = self.submit(ADA, "exit 9")
         job = self.wait(ident)
         self.assertEqual((job["state"], job["exit_code"]), ("FAILED", 9))

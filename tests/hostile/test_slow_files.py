@@ -61,11 +61,13 @@ class SlowFiles(Case):
             for pid in pids:
                 end(pid)  # what they asked for is given up, and waits as well
             self.assert_prompt()
-        start = time.monotonic()
-        self.daemon.kill(signal.SIGTERM)
-        self.daemon.start()
-        self.assertLess(time.monotonic() - start, BOUND, "berthd waits for a file")
-        self.assert_prompt()
+            if held != {fuse.FLUSH}:  # the kernel lets no process end before that is answered
+                start = time.monotonic()
+                self.daemon.kill(signal.SIGTERM)
+                self.daemon.start()
+                self.assertLess(time.monotonic() - start, BOUND, "berthd waits for a file")
+                self.assert_prompt()
+            mounted.close()  # else the user may open no more files
 
     def test_what_is_mounted_over_its_output_is_not_asked(self):
         ident = self.submit(ADA, "echo mine; sleep 900", pattern="step ([0-9]+)", grace_s=0.2)
