@@ -3,7 +3,8 @@
  *
  * A file system may take for ever to answer, and a user may have made it.  So each user has
  * one thread at most, and what is to be done for that user waits for it: whoever has a slow
- * file system waits alone.  The threads are not joined; one that hangs ends with the process.
+ * file system waits alone.  The threads are not joined.  The process ends when the kernel can end
+ * one that hangs: at once, or for FUSE when its server answers or the mount is aborted.
  */
 #pragma once
 
