@@ -20,7 +20,7 @@ class Sessions(Case):
         cls.record = os.path.join(cls.daemon.dir, "record")
         cls.refusal = os.path.join(cls.daemon.dir, "refuse")
         module = os.path.join(cls.daemon.dir, "module")
-        limits = cls.limits = os.path.join(cls.daemon.dir, "limits")
+        limits = os.path.join(cls.daemon.dir, "limits")
         write(module, f'#!/bin/sh\necho "$PAM_TYPE $PAM_USER" >> {cls.record}\n'
               f'test "$PAM_TYPE" != open_session || test ! -e {cls.refusal}\n', 0o700)
         write(limits, f"{ADA.name} - nofile 333\n")
@@ -51,16 +51,6 @@ class Sessions(Case):
         ident = self.submit(ADA, "ulimit -n; id -u")
         self.assertEqual(self.wait(ident)["state"], "COMPLETED")
         self.assertEqual(self.output(ident), f"333\n{ADA.uid}\n")
-        self.assert_closed(ident)
-
-    def test_limits_of_a_session_are_the_jobs_alone(self):
-        """Neither the supervisor nor what closes the session is kept from writing."""
-        before = read(self.limits)
-        self.addCleanup(write, self.limits, before)
-        write(self.limits, f"{ADA.name} soft fsize 0\n{ADA.name} soft nofile 16\n")
-        ident = self.submit(ADA, "exit 9")
-        job = self.wait(ident)
-        self.assertEqual((job["state"], job["exit_code"]), ("FAILED", 9))
         self.assert_closed(ident)
 
     def test_a_failure_and_its_status_are_the_jobs(self):
