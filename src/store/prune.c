@@ -44,10 +44,10 @@ struct prune *prune_new(struct store *store)
         db,
         "SELECT 1 FROM job WHERE array_id = (SELECT array_id FROM job WHERE id = ?) "
         "AND array_id IS NOT NULL AND end_ns IS NULL LIMIT 1");
-    prune->script_bytes = db_prepare(
-        db, "SELECT uid, coalesce(length(CAST(env AS BLOB)), 0) + "
-            "coalesce(length(CAST(script AS BLOB)), 0) "
-            "FROM launch JOIN job USING (id) WHERE id = ?");
+    prune->script_bytes =
+        db_prepare(db, "SELECT uid, coalesce(length(CAST(env AS BLOB)), 0) + "
+                       "coalesce(length(CAST(script AS BLOB)), 0) "
+                       "FROM launch JOIN job USING (id) WHERE id = ?");
     prune->job_bytes = db_prepare(
         db, "SELECT uid, length(CAST(request AS BLOB)) FROM job WHERE id = ?");
     prune->drop_reports = db_prepare(
