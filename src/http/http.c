@@ -22,6 +22,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +39,6 @@
 #include "base/memory.h"
 #include "http/http_internal.h"
 #include "http/listeners.h"
-#include "http/peer.h"
 #include "http/quota.h"
 #include "http/target.h"
 
@@ -53,6 +54,67 @@
 #define PAUSE_MS 1
 #define SPINS_STALLED_MAX 4
 #define PAUSE_STALLED_MS 5
+
+/* ---- the other end of a connection ---- */
+
+struct peer_user {
+    uint32_t uid, gid;
+    int32_t pid;
+};
+
+/* The user and process at the other end of a UNIX socket; false if unknown. */
+static bool peer_read(int fd, struct peer_user *ret_peer)
+{
+    struct ucred cred;
+    socklen_t size = sizeof cred;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
+        return false;
+    *ret_peer = (struct peer_user){ .uid = cred.uid, .gid = cred.gid, .pid = cred.pid };
+    return true;
+}
+
+/* What tells hosts apart: an IPv4 address, or the network part of an IPv6 one. */
+static uint64_t peer_address(int fd)
+{
+    struct sockaddr_storage peer = { 0 };
+    socklen_t size = sizeof peer;
+    uint64_t address = 0;
+    if (getpeername(fd, (struct sockaddr *)&peer, &size) < 0)
+        return 0;
+    if (peer.ss_family == AF_INET)
+        return ((const struct sockaddr_in *)&peer)->sin_addr.s_addr;
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)&peer)->sin6_addr;
+    if (IN6_IS_ADDR_V4MAPPED(six))
+        memcpy(&address, six->s6_addr + 12, 4);
+    else
+        memcpy(&address, six->s6_addr, sizeof address); /* one host has all the rest */
+    return address;
+}
+
+/* Not by reading: over TLS a farewell comes before the end, and bytes are to be read. */
+static bool peer_has_left(int fd)
+{
+    struct pollfd wait = { .fd = fd, .events = POLLRDHUP };
+    return poll(&wait, 1, 0) > 0;
+}
+
+/*
+ * Send one error, without waiting, and close.  'status' is the rest of the status line;
+ * 'retry': the same request may succeed a little later.
+ */
+static void peer_refuse(int fd, const char *status, const char *sentence, bool retry)
+{
+    char body[300], text[600];
+    int size = snprintf(body, sizeof body, "{\"error\":\"%.200s\"%s}\n", sentence,
+                        retry ? ",\"retry_after_s\":1" : "");
+    int count = snprintf(text, sizeof text,
+                         "HTTP/1.1 %s\r\nContent-Type: application/json\r\n"
+                         "Content-Length: %d\r\nConnection: close\r\n%s\r\n%s",
+                         status, size, retry ? "Retry-After: 1\r\n" : "", body);
+    /* An empty socket has room for it; otherwise the client gets no reason. */
+    (void)!send(fd, text, (size_t)count, MSG_NOSIGNAL | MSG_DONTWAIT);
+    close(fd);
+}
 
 /* ---- what handlers use ---- */
 
