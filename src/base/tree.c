@@ -161,6 +161,21 @@ uint32_t tree_prev(const struct tree_pool *pool, uint32_t id)
     return nodes[id].parent;
 }
 
+uint32_t tree_last_before(const struct tree_pool *pool, const struct tree *tree,
+                          int64_t key, uint64_t tie)
+{
+    const struct tree_node *nodes = pool->nodes;
+    uint32_t found = TREE_NONE;
+    for (uint32_t at = tree->root; at != TREE_NONE;) {
+        bool before =
+            nodes[at].key < key || (nodes[at].key == key && nodes[at].tie < tie);
+        if (before)
+            found = at;
+        at = before ? nodes[at].right : nodes[at].left;
+    }
+    return found;
+}
+
 uint32_t tree_first_at_most(const struct tree_pool *pool, const struct tree *tree,
                             int64_t limit)
 {

@@ -47,6 +47,10 @@ uint32_t tree_last(const struct tree_pool *pool, const struct tree *tree);
 uint32_t tree_next(const struct tree_pool *pool, uint32_t id);
 uint32_t tree_prev(const struct tree_pool *pool, uint32_t id);
 
+/* The last in order before (key, tie), which need not be in the tree, or TREE_NONE. */
+uint32_t tree_last_before(const struct tree_pool *pool, const struct tree *tree,
+                          int64_t key, uint64_t tie);
+
 /* The first in order with a value of at most 'limit', or TREE_NONE. */
 uint32_t tree_first_at_most(const struct tree_pool *pool, const struct tree *tree,
                             int64_t limit);

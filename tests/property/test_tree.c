@@ -59,6 +59,17 @@ static uint32_t first_at_most(const struct sorted *sorted, int64_t limit)
     return TREE_NONE;
 }
 
+static uint32_t last_before(const struct sorted *sorted, int64_t key, uint64_t tie)
+{
+    uint32_t found = TREE_NONE;
+    for (uint32_t i = 0; i < sorted->count; i++) {
+        const struct entry *entry = &entries[sorted->ids[i]];
+        if (entry->key < key || (entry->key == key && entry->tie < tie))
+            found = sorted->ids[i];
+    }
+    return found;
+}
+
 static void assert_same(const struct tree_pool *pool, const struct tree *tree,
                         const struct sorted *sorted)
 {
@@ -110,6 +121,10 @@ static void compare(uint64_t seed)
         int64_t limit = (int64_t)rng_below(&rng, 66) - 1;
         assert_int_equal(tree_first_at_most(&pool, &trees[t], limit),
                          first_at_most(&sorted[t], limit));
+        int64_t key = (int64_t)rng_below(&rng, key_max + 2) - 101;
+        uint64_t tie = (uint64_t)rng_below(&rng, 50) << 32 | rng_below(&rng, STEPS);
+        assert_int_equal(tree_last_before(&pool, &trees[t], key, tie),
+                         last_before(&sorted[t], key, tie));
         if (i % 16 == 0)
             assert_same(&pool, &trees[t], &sorted[t]);
     }
