@@ -10,9 +10,10 @@
  * dear ones it can lose to sjf, even to fifo.  xion tests the cost first.  Jobs of
  * unknown work come last.
  *
- * Jobs that do not fit are passed over.  While a job runs, its expected end does not
- * change, so running jobs are kept in order of expected end and waiting ones in order
- * of remaining time, and neither order changes as time goes by.  The time to resume,
+ * Jobs that do not fit are passed over.  While a job makes steps, its expected end does
+ * not change, and while it waits or resumes, its remaining time does not.  So the first
+ * are kept in order of expected end and the others in order of remaining time, and no
+ * order changes as time goes by.  The time to resume,
  * and the speed of the type a job happens to run on, are left out on both sides:
  * counted for one side only, two jobs would displace each other for ever.  (A job on a
  * slower type is therefore taken for shorter than it is, until it reports progress.)
@@ -28,33 +29,38 @@
 struct srtf {
     struct sizes waiting; /* by remaining time */
     struct tree_pool pool;
-    struct tree running; /* by expected end */
-    bool *runs;          /* by slot: is in 'running' */
+    struct tree running; /* those that make steps, by expected end */
+    struct tree loading; /* those that resume, by remaining time */
+    struct tree **in;    /* by slot: the tree it is in; NULL: none */
+    int64_t now_ns;      /* of the decision */
     struct preempt preempt;
     struct cost_test cost_test;
 };
 
 static void leave_running(struct srtf *srtf, job_id job)
 {
-    if (srtf->runs[job])
-        tree_remove(&srtf->pool, &srtf->running, job);
-    srtf->runs[job] = false;
+    if (srtf->in[job])
+        tree_remove(&srtf->pool, srtf->in[job], job);
+    srtf->in[job] = NULL;
 }
 
-static void enter_running(struct srtf *srtf, const struct view *view, job_id job)
+static void enter_running(struct srtf *srtf, const struct view *view, job_id id)
 {
-    if (!job_is_preemptible(&view->jobs[job]))
+    const struct job *job = &view->jobs[id];
+    if (!job_is_preemptible(job))
         return; /* it is about to continue with another size */
-    int64_t left_ns = view_work_left_ns(view, job);
-    int64_t finish_ns = left_ns == INT64_MAX ? left_ns : view->now_ns + left_ns;
-    if (srtf->runs[job] && srtf->pool.nodes[job].key == finish_ns)
+    struct tree *tree = job->state == JOB_LOADING ? &srtf->loading : &srtf->running;
+    int64_t key = view_work_left_ns(view, id);
+    if (tree == &srtf->running && key < INT64_MAX)
+        key += view->now_ns;
+    if (srtf->in[id] == tree && srtf->pool.nodes[id].key == key)
         return;
-    bool again = srtf->runs[job];
-    leave_running(srtf, job);
-    tree_insert(&srtf->pool, &srtf->running, job, finish_ns, view->jobs[job].id, 0);
-    srtf->runs[job] = true;
+    bool again = srtf->in[id] != NULL;
+    leave_running(srtf, id);
+    tree_insert(&srtf->pool, tree, id, key, job->id, 0);
+    srtf->in[id] = tree;
     if (again) /* it may take longer than expected before */
-        preempt_touch(&srtf->preempt, job);
+        preempt_touch(&srtf->preempt, id);
 }
 
 static void srtf_observe(void *self, const struct view *view, const struct event *event)
@@ -76,18 +82,45 @@ static void srtf_observe(void *self, const struct view *view, const struct event
         sizes_remove(&srtf->waiting, view, event->job);
 }
 
-/* Candidates are jobs expected to end later than the waiting job would: 'claim'. */
+/* When it would end if it made steps from now on. */
+static int64_t end_ns(const struct srtf *srtf, job_id job)
+{
+    int64_t key = srtf->pool.nodes[job].key;
+    return srtf->in[job] == &srtf->loading && key < INT64_MAX ? srtf->now_ns + key
+                                                              : key;
+}
+
+/* Candidates are jobs that would end later than the waiting job would: 'claim'. */
 static bool needs_longer(const void *self, job_id job, int64_t claim_ns)
 {
     const struct srtf *srtf = self;
-    return srtf->runs[job] && srtf->pool.nodes[job].key > claim_ns;
+    return srtf->in[job] && end_ns(srtf, job) > claim_ns;
+}
+
+/* The job of a tree that ends next before 'last' does. */
+static job_id next_in(const struct srtf *srtf, const struct tree *tree, job_id last)
+{
+    if (last == JOB_NONE)
+        return tree_last(&srtf->pool, tree);
+    if (srtf->in[last] == tree)
+        return tree_prev(&srtf->pool, last);
+    int64_t key = end_ns(srtf, last);
+    if (tree == &srtf->loading && key < INT64_MAX)
+        key -= srtf->now_ns;
+    return tree_last_before(&srtf->pool, tree, key, srtf->pool.nodes[last].tie);
 }
 
 static job_id next_longest(const void *self, job_id last, int64_t claim_ns)
 {
     const struct srtf *srtf = self;
-    job_id job = last == JOB_NONE ? tree_last(&srtf->pool, &srtf->running)
-                                  : tree_prev(&srtf->pool, last);
+    job_id job = next_in(srtf, &srtf->running, last);
+    job_id other = next_in(srtf, &srtf->loading, last);
+    if (job == TREE_NONE ||
+        (other != TREE_NONE &&
+         (end_ns(srtf, other) > end_ns(srtf, job) ||
+          (end_ns(srtf, other) == end_ns(srtf, job) &&
+           srtf->pool.nodes[other].tie > srtf->pool.nodes[job].tie))))
+        job = other;
     return job != TREE_NONE && needs_longer(self, job, claim_ns) ? job : JOB_NONE;
 }
 
@@ -101,10 +134,24 @@ static int srtf_init(void *self, const struct view *view, uint64_t seed,
     sizes_init(&srtf->waiting, run, view->job_max);
     tree_pool_init(&srtf->pool, run, view->job_max);
     tree_init(&srtf->running);
-    srtf->runs = arena_array(run, bool, view->job_max);
+    tree_init(&srtf->loading);
+    srtf->in = arena_array(run, struct tree *, view->job_max);
     preempt_init(&srtf->preempt, run, view, &longest_first, srtf);
     cost_test_init(&srtf->cost_test, view, run);
     return 0;
+}
+
+/*
+ * A job that resumes gets no nearer to its end: what it could not be preempted for a
+ * while ago, it may be now.
+ */
+static void set_time(struct srtf *srtf, int64_t now_ns)
+{
+    if (now_ns != srtf->now_ns)
+        for (job_id job = tree_first(&srtf->pool, &srtf->loading); job != TREE_NONE;
+             job = tree_next(&srtf->pool, job))
+            preempt_touch(&srtf->preempt, job);
+    srtf->now_ns = now_ns;
 }
 
 static int srtf_decide(void *self, const struct view *view, struct plan *plan,
@@ -112,6 +159,7 @@ static int srtf_decide(void *self, const struct view *view, struct plan *plan,
 {
     struct srtf *srtf = self;
 
+    set_time(srtf, view->now_ns);
     sizes_begin(&srtf->waiting, view);
     for (job_id job; (job = sizes_best(&srtf->waiting)) != JOB_NONE;) {
         int64_t left_ns = sizes_key(&srtf->waiting, job);
