@@ -254,7 +254,7 @@ class Sim:
 
     def steps_now(self, job):
         if job.state == RUNNING:
-            return job.steps + (self.now - job.anchor) / 1e9 * job.rate
+            return job.steps + (self.now - job.anchor) * 1e-9 * job.rate
         return job.steps
 
     def remaining_ns(self, job):
@@ -551,7 +551,8 @@ class Sim:
             if plan.grant(job):
                 continue
             later = [j for j in self.jobs if j.is_candidate() and queues[j] > queues[job]]
-            plan.preempt_for(job, sorted(later, key=lambda j: (-queues[j], -j.start, -j.id)))
+            latest = sorted(later, key=lambda j: (-queues[j], -(j.start // 16), -j.id))
+            plan.preempt_for(job, latest)
 
     def decide_trial(self, plan, make_room):
         looking = False
