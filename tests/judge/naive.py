@@ -350,7 +350,7 @@ class Sim:
             free = self.nodes[n].free
             self.nodes[n].free = [free[0] | give[0], free[1] + give[1], free[2] + give[2]]
         job.seats, job.pending = {}, {}
-        job.state = WAITING
+        self.back_to_queue(job)
 
     def node_changes(self, n, up):
         self.nodes[n].up = up
