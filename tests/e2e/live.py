@@ -50,10 +50,11 @@ class Daemon:
         self.state = os.path.join(self.dir, "s")
         self.flags = ["--fake-gpus", gpus, *flags] if gpus else list(flags)
         if "--system" in flags and "--user" not in flags:
-            self.flags += ["--user", SERVICE]
-            if "--min-uid" not in flags:
-                self.flags += ["--min-uid", "1"] # games is one of the system's
             os.chmod(self.dir, 0o755) # for the service and for users
+            if "--launcher" not in flags: # else those are options of berth-launch
+                self.flags += ["--user", SERVICE]
+                if "--min-uid" not in flags:
+                    self.flags += ["--min-uid", "1"] # games is one of the system's
         self.log = os.path.join(self.dir, "berthd.log")
         self.program = os.path.join(BUILD, "berthd")
         self.process = None

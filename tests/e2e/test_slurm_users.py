@@ -246,14 +246,13 @@ class Users(unittest.TestCase):
             launcher = subprocess.Popen(
                 [os.path.join(BUILD, "berth-launch"), "--listen", listen, "--user", SERVICE,
                  "--bridge", os.path.join(BUILD, "berth-slurm"), "--bridge-user", SLURM,
-                 "--partition", "gpu"], env=self.lab.env, stdin=subprocess.DEVNULL, stderr=log)
+                 "--partition", "gpu", "--min-uid", "1"], env=self.lab.env, stdin=subprocess.DEVNULL, stderr=log)
         self.addCleanup(launcher.wait)
         self.addCleanup(launcher.kill)
         self.until(lambda: os.path.exists(listen))
         user = pwd.getpwnam(SERVICE)
         identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
         self.daemon = Slurmed(self.lab, "--system", "--launcher", listen)
-        self.daemon.flags = [word for word in self.daemon.flags if word not in ("--user", SERVICE)]
         os.chown(self.daemon.dir, user.pw_uid, user.pw_gid)
         ident = self.lab.submit("--gres=gpu:1", script="echo mine; sleep 1000", user=GAMES)
         for _ in range(2):  # the second one finds the same berth-launch
