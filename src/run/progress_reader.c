@@ -311,8 +311,9 @@ static void give_up_rights(pid_t supervisor)
     gid_t gid = getegid();
     sigset_t none;
     sigemptyset(&none);
-    if (setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0 ||
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+    /* A user who may signal the reader must reach nothing else by its process group. */
+    if (setpgid(0, 0) < 0 || setresgid(gid, gid, gid) < 0 ||
+        setresuid(uid, uid, uid) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
         prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
         prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != supervisor)
         _exit(1);

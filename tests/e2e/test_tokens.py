@@ -545,7 +545,7 @@ class Certificate(TlsCase):
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root, to be other users")
 class Users(TlsCase):
-    flags = ("--system",)
+    flags = ("--system", "--root-jobs")
 
     def as_user(self, user, method, path, body=None):
         done = subprocess.run([sys.executable, "-S", "-c", ASK, HERE, str(user.pw_uid),

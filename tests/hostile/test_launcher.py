@@ -16,7 +16,7 @@ from hostile import (ADA, BOB, BOUND, Case, PATH, SERVICE, User, end, listing, m
 from live import BUILD
 
 HELLO, START, KILL, KILL_JOB, REMOVE, BRIDGE = range(1, 7)
-REQUEST, REPLY = struct.Struct("=IIQ"), struct.Struct("=iIIi320s")
+REQUEST, REPLY = struct.Struct("=IIQ"), struct.Struct("=iIIi320s400s")
 OPENING, OPENED = struct.Struct("=QI4096s4x"), struct.Struct("=Qi4x")
 SEALS = 1 | 2 | 4 | 8  # seal, shrink, grow, write
 EINVAL, EPERM, ENOENT, EACCES, EEXIST, ENOSYS, EPROTO = 22, 1, 2, 13, 17, 38, 71
