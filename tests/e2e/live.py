@@ -57,11 +57,12 @@ class Daemon:
                     self.flags += ["--min-uid", "1"] # games is one of the system's
         self.log = os.path.join(self.dir, "berthd.log")
         self.program = os.path.join(BUILD, "berthd")
+        self.prefix = () # of its command line
         self.process = None
         self.socket = None
 
     def start(self, prefix=(), **kwargs):
-        command = [*prefix, self.program, "--state", self.state, *self.flags]
+        command = [*(prefix or self.prefix), self.program, "--state", self.state, *self.flags]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, **kwargs)
         line = self.process.stdout.readline().decode()

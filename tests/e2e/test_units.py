@@ -26,6 +26,8 @@ class Commands(unittest.TestCase):
         for path in glob.glob(unit("*.service")):
             with open(path, encoding="utf-8") as file:
                 line = re.search(r"(?m)^ExecStart=(\S+)(.*)$", file.read())
+            if not os.path.basename(line.group(1)).startswith("berth"):
+                continue # not one of ours
             program = unit(os.path.basename(line.group(1)))
             done = subprocess.run([program, "--help"], capture_output=True, text=True, check=True)
             for flag in re.findall(r"--[a-z-]+", line.group(2)):

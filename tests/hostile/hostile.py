@@ -218,8 +218,13 @@ class Case(unittest.TestCase):
         os.mkdir(cls.open)
         os.chmod(cls.open, 0o1777)
         cls.group = None
+        cls.prepare()
         cls.daemon.start()
         cls.launcher = cls.find_launcher()
+
+    @classmethod
+    def prepare(cls):
+        """What a class does before its berthd starts."""
 
     @classmethod
     def wipe(cls):

@@ -1,35 +1,37 @@
 """Sessions by PAM: each job has one, which is closed when the job is over, however it ends."""
 import os
+import shutil
 import signal
 import unittest
 
 from hostile import ADA, BOUND, Case, processes, read, until, write
 
-SERVICE_FILE = "/etc/pam.d/berth"
+SERVICES = "/etc/pam.d"
+
+# In a mount namespace of its own: other daemons of this machine have no such service.
+COVER = ["unshare", "--mount", "sh", "-c", f'mount --bind "$0" {SERVICES} && exec "$@"']
 
 
-@unittest.skipUnless(os.path.isdir("/etc/pam.d"), "needs PAM")
+@unittest.skipUnless(os.path.isdir(SERVICES), "needs PAM")
 class Sessions(Case):
     """A service file of ours, whose module writes down what it is asked for."""
 
     @classmethod
-    def setUpClass(cls):
-        if os.path.exists(SERVICE_FILE):
-            raise unittest.SkipTest(f"{SERVICE_FILE} is there already")
-        super().setUpClass()
-        cls.record = os.path.join(cls.daemon.dir, "record")
-        cls.refusal = os.path.join(cls.daemon.dir, "refuse")
-        module = os.path.join(cls.daemon.dir, "module")
-        limits = os.path.join(cls.daemon.dir, "limits")
+    def prepare(cls):
+        folder = cls.daemon.dir
+        cls.record = os.path.join(folder, "record")
+        cls.refusal = os.path.join(folder, "refuse")
+        module, limits = os.path.join(folder, "module"), os.path.join(folder, "limits")
+        services = shutil.copytree(SERVICES, os.path.join(folder, "services"))
         write(module, f'#!/bin/sh\necho "$PAM_TYPE $PAM_USER" >> {cls.record}\n'
               f'test "$PAM_TYPE" != open_session || test ! -e {cls.refusal}\n', 0o700)
         write(limits, f"{ADA.name} - nofile 333\n")
         write(cls.record, "")
-        cls.addClassCleanup(os.unlink, SERVICE_FILE)
-        write(SERVICE_FILE, "account required pam_permit.so\n"
+        write(os.path.join(services, "berth"), "account required pam_permit.so\n"
               f"session required pam_exec.so quiet {module}\n"
               f"session required pam_limits.so conf={limits}\n"
               "auth required pam_permit.so\n")
+        cls.daemon.prefix = [*COVER, services]
 
     def setUp(self):
         write(self.record, "")
