@@ -30,7 +30,7 @@
 
 /* A request of the supervisor. */
 struct progress_request {
-    uint32_t number;
+    uint64_t number; /* as wide as what follows: no byte of ours goes along unset */
     struct progress_warning warning;
 };
 
@@ -230,7 +230,7 @@ static void handle_request(struct reading *reading)
     if (recv(reading->supervisor, &request, sizeof request, 0) != sizeof request)
         _exit(0); /* the job is over, or the supervisor has gone */
     read_all(reading);
-    send_record(reading, request.number);
+    send_record(reading, (uint32_t)request.number);
     if (request.warning.kill_ns == 0)
         return;
     reading->kill_ns =

@@ -272,6 +272,15 @@ void world_decide_again(struct world *w)
         fail_msg("%s", err.text);
 }
 
+int64_t world_next_wake(const struct world *w)
+{
+    int64_t plan_ns = plan_next_wake(w->plan);
+    int64_t own_ns = w->policy->wake_ns
+                         ? w->policy->wake_ns(w->policy_self, &w->state.view)
+                         : INT64_MAX;
+    return own_ns < plan_ns ? own_ns : plan_ns;
+}
+
 const struct change *world_grant(const struct world *w, job_id job)
 {
     for (size_t i = plan_change_count(w->plan); i-- > 0;) {

@@ -101,6 +101,9 @@ void world_decide_with(struct world *w, const struct policy *policy,
 /* Let the same policy decide again. */
 void world_decide_again(struct world *w);
 
+/* When the policy of the last decision wants to be asked next; INT64_MAX: at no certain time. */
+int64_t world_next_wake(const struct world *w);
+
 struct job *world_job(struct world *w, job_id job);
 
 /* The grant of a job in the plan, or NULL; its n-th node share; whether it waits for a victim. */

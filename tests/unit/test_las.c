@@ -80,7 +80,7 @@ static void it_wakes_when_a_running_job_leaves_its_queue(void **state)
 
     world_decide_with(w, &policy_las, "quantum=300s");
 
-    assert_int_equal(plan_next_wake(w->plan), SECONDS(50)); /* 200 GPU-seconds by 4 */
+    assert_int_equal(world_next_wake(w), SECONDS(50)); /* 200 GPU-seconds by 4 */
 }
 
 static void without_waiting_jobs_there_is_no_wake_up(void **state)
@@ -88,7 +88,7 @@ static void without_waiting_jobs_there_is_no_wake_up(void **state)
     struct world *w = *state;
     world_running(w, (struct job){ .gpus = 4 });
     world_decide(w, &policy_las);
-    assert_true(plan_next_wake(w->plan) == INT64_MAX);
+    assert_true(world_next_wake(w) == INT64_MAX);
 }
 
 static void in_the_last_queue_there_is_nowhere_to_go(void **state)

@@ -197,7 +197,7 @@ static void sizes_stay_within_an_epoch(void **state)
     world_decide_again(w);
 
     assert_false(plan_changes(w->plan, young));
-    assert_int_equal(plan_next_wake(w->plan), SECONDS(3));
+    assert_int_equal(world_next_wake(w), SECONDS(3));
 }
 
 static void an_epoch_is_ten_times_what_a_resize_takes(void **state)
@@ -210,7 +210,7 @@ static void an_epoch_is_ten_times_what_a_resize_takes(void **state)
     learn(w, job, 0, 20);
     world_decide_again(w);
 
-    assert_int_equal(plan_next_wake(w->plan), SECONDS(20));
+    assert_int_equal(world_next_wake(w), SECONDS(20));
 }
 
 static void a_small_change_does_not_cause_a_resize(void **state)
@@ -307,7 +307,7 @@ static void a_growing_job_runs_on_until_others_have_shrunk(void **state)
     world_decide_again(w);
     assert_int_equal(size_of(w, old), 1);
     assert_false(plan_changes(w->plan, young));
-    assert_int_equal(plan_next_wake(w->plan), SECONDS(11));
+    assert_int_equal(world_next_wake(w), SECONDS(11));
 
     world_carry_out(w);
     world_pass(w, SECONDS(1));
