@@ -411,7 +411,8 @@ static int begin_tail(struct tail *tail, struct error *err)
     const struct tail_setup *setup = &tail->setup;
     if (setup->ours) {
         int r = open_own_file(tail, err);
-        return r == -ENOENT && setup->follow ? 0 : r;
+        /* A file that was made this moment is not readable for the service yet. */
+        return (r == -ENOENT || r == -EACCES) && setup->follow ? 0 : r;
     }
     if (count_users_files(tail->tails, setup->uid) >= TAILS_OF_ONE)
         return error_set(err, -EAGAIN,
