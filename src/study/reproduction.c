@@ -41,29 +41,75 @@ void reproduction_release(struct reproduction *reproduction)
 
 /* --- findings --------------------------------------------------------------------- */
 
-static const char *choose_verdict(const struct finding *finding)
+static const char *const directions[] = {
+    [DIRECTION_NEITHER] = "neither",
+    [DIRECTION_LOWER] = "lower",
+    [DIRECTION_HIGHER] = "higher",
+};
+
+const char *reproduction_fidelity(enum finding_fidelity fidelity)
 {
-    double tolerance = finding->tolerance;
-    if (isnan(finding->published))
-        return "no figure published";
-    double off = fabs(finding->measured - finding->published);
-    bool inside =
-        finding->published >= finding->low && finding->published <= finding->high;
-    if (inside || off <= tolerance)
-        return "as published";
-    if (strcmp(finding->unit, "s") == 0 && finding->measured < finding->published)
-        return "faster";
-    bool same_way = finding->measured * finding->published > 0;
-    return same_way && off <= 2 * tolerance ? "close" : "differs";
+    static const char *const names[] = {
+        [FIDELITY_RELEASED_CODE] = "released-code",
+        [FIDELITY_PAPER] = "paper",
+        [FIDELITY_RECONSTRUCTED] = "reconstructed",
+        [FIDELITY_TUNED] = "tuned",
+    };
+    return names[fidelity];
 }
 
-void reproduction_row(struct reproduction *reproduction, const char *id,
-                      const char *what, const char *unit, double published,
-                      double tolerance, const double *values, uint32_t count)
+/* Whether the published seed is among those that were run. */
+static bool has_compared_seed(const struct finding *finding)
+{
+    return finding->compared_seed != NO_SEED &&
+           finding->compared_seed >= finding->first_seed &&
+           finding->compared_seed - finding->first_seed < finding->seeds;
+}
+
+/* What is compared with the published value. */
+static double compared_value(const struct finding *finding)
+{
+    return has_compared_seed(finding)
+               ? finding->values[finding->compared_seed - finding->first_seed]
+               : finding->measured;
+}
+
+const char *reproduction_verdict(const struct finding *finding)
+{
+    double published = finding->published;
+    double compared = compared_value(finding);
+    if (isnan(published))
+        return "no figure published";
+    if (fabs(compared - published) <= finding->tolerance)
+        return "reproduced";
+    if (!has_compared_seed(finding) && published >= finding->low &&
+        published <= finding->high)
+        return "inconclusive";
+    if (finding->running_time && compared < published)
+        return "faster";
+    if (finding->direction == DIRECTION_NEITHER)
+        return "differs";
+    bool lower = compared < published;
+    return lower == (finding->direction == DIRECTION_LOWER) ? "better" : "worse";
+}
+
+const struct finding *reproduction_find(const struct reproduction *reproduction,
+                                        const char *id)
+{
+    for (uint32_t i = 0; id && i < reproduction->finding_count; i++)
+        if (strcmp(reproduction->findings[i].id, id) == 0)
+            return &reproduction->findings[i];
+    return NULL;
+}
+
+struct finding *reproduction_row(struct reproduction *reproduction, const char *id,
+                                 const char *what, const char *unit, double published,
+                                 double tolerance, const double *values, uint32_t count)
 {
     uint32_t at = reproduction->finding_count++;
     assert(at < sizeof reproduction->findings / sizeof *reproduction->findings);
     struct finding *finding = &reproduction->findings[at];
+    double *kept = arena_array(&reproduction->arena, double, count);
     *finding = (struct finding){ .id = arena_text(&reproduction->arena, id),
                                  .what = arena_text(&reproduction->arena, what),
                                  .unit = unit,
@@ -71,13 +117,18 @@ void reproduction_row(struct reproduction *reproduction, const char *id,
                                  .tolerance = tolerance,
                                  .low = INFINITY,
                                  .high = -INFINITY,
-                                 .seeds = count };
+                                 .values = kept,
+                                 .seeds = count,
+                                 .first_seed = reproduction->study->seed_first,
+                                 .compared_seed = NO_SEED,
+                                 .fidelity = reproduction->study->fidelity };
     for (uint32_t i = 0; i < count; i++) {
+        kept[i] = values[i];
         finding->measured += values[i] / count;
         finding->low = fmin(finding->low, values[i]);
         finding->high = fmax(finding->high, values[i]);
     }
-    finding->verdict = choose_verdict(finding);
+    return finding;
 }
 
 void reproduction_setup(struct reproduction *reproduction, const char *what,
@@ -165,28 +216,69 @@ void reproduction_chart_series(struct json *chart, const char *name, const doubl
 
 /* --- output ------------------------------------------------------------------------ */
 
+/* Another row that belongs to one: its price, or a simpler policy's figure. */
+static void put_related(struct json *row, const char *key,
+                        const struct reproduction *reproduction, const char *id)
+{
+    const struct finding *related = reproduction_find(reproduction, id);
+    if (!related)
+        return;
+    struct json *json = json_new_object();
+    json_put_text(json, "row", related->id);
+    json_put_text(json, "what", related->what);
+    json_put_text(json, "unit", related->unit);
+    json_put_number(json, "measured", related->measured);
+    json_put(row, key, json);
+}
+
+/* What the verdict was made from, for whoever wants to make it again. */
+static void put_comparison(struct json *row, const struct finding *finding)
+{
+    if (isnan(finding->published))
+        return;
+    json_put_number(row, "published", finding->published);
+    json_put_number(row, "tolerance", finding->tolerance);
+    json_put_text(row, "direction", directions[finding->direction]);
+    json_put_number(row, "compared", compared_value(finding));
+    if (has_compared_seed(finding))
+        json_put_count(row, "compared_seed", finding->compared_seed);
+    if (finding->running_time)
+        json_put_flag(row, "running_time", true);
+}
+
+static struct json *row_json(const struct reproduction *reproduction,
+                             const struct finding *finding)
+{
+    struct json *row = json_new_object();
+    struct json *spread = json_new_array();
+    struct json *values = json_new_array();
+    json_put_text(row, "id", finding->id);
+    json_put_text(row, "what", finding->what);
+    if (finding->setting)
+        json_put_text(row, "setting", finding->setting);
+    json_put_text(row, "unit", finding->unit);
+    put_comparison(row, finding);
+    json_put_number(row, "measured", finding->measured);
+    json_add_number(spread, finding->low);
+    json_add_number(spread, finding->high);
+    json_put(row, "spread", spread);
+    json_put_count(row, "seeds", finding->seeds);
+    json_put_count(row, "first_seed", finding->first_seed);
+    for (uint32_t i = 0; i < finding->seeds; i++)
+        json_add_number(values, finding->values[i]);
+    json_put(row, "values", values);
+    json_put_text(row, "verdict", reproduction_verdict(finding));
+    json_put_text(row, "fidelity", reproduction_fidelity(finding->fidelity));
+    put_related(row, "price", reproduction, finding->price);
+    put_related(row, "beside", reproduction, finding->beside);
+    return row;
+}
+
 static struct json *rows_json(const struct reproduction *reproduction)
 {
     struct json *rows = json_new_array();
-    for (uint32_t i = 0; i < reproduction->finding_count; i++) {
-        const struct finding *finding = &reproduction->findings[i];
-        struct json *row = json_new_object();
-        struct json *spread = json_new_array();
-        json_put_text(row, "id", finding->id);
-        json_put_text(row, "what", finding->what);
-        json_put_text(row, "unit", finding->unit);
-        if (!isnan(finding->published)) {
-            json_put_number(row, "published", finding->published);
-            json_put_number(row, "tolerance", finding->tolerance);
-        }
-        json_put_number(row, "measured", finding->measured);
-        json_add_number(spread, finding->low);
-        json_add_number(spread, finding->high);
-        json_put(row, "spread", spread);
-        json_put_count(row, "seeds", finding->seeds);
-        json_put_text(row, "verdict", finding->verdict);
-        json_add(rows, row);
-    }
+    for (uint32_t i = 0; i < reproduction->finding_count; i++)
+        json_add(rows, row_json(reproduction, &reproduction->findings[i]));
     return rows;
 }
 

@@ -16,16 +16,41 @@ struct json;
 
 #define SEEDS_MAX 100
 
+/* Which way a figure is better for users of the policy.  A figure of a baseline, a ratio to a
+ * baseline that has published figures of its own, and a maximum over unpublished settings
+ * have none. */
+enum finding_direction { DIRECTION_NEITHER, DIRECTION_LOWER, DIRECTION_HIGHER };
+
+/* What a measured figure rests on; the weakest part of it counts. */
+enum finding_fidelity {
+    FIDELITY_RELEASED_CODE, /* the rules and jobs of the authors' released program      */
+    FIDELITY_PAPER, /* what the paper says, with nothing of ours                */
+    FIDELITY_RECONSTRUCTED, /* parts of the rule or the jobs are not published: ours    */
+    FIDELITY_TUNED, /* a part of it was chosen so that figures come near        */
+};
+
+#define NO_SEED UINT64_MAX
+
 struct finding {
     const char *id;
     const char *what;
-    const char *unit; /* "change", "ratio", "share", "s", …               */
-    double published; /* NAN: no figure was published                     */
-    double tolerance; /* a difference that still counts as published      */
-    double measured;  /* mean over seeds                                  */
-    double low, high; /* smallest and largest over seeds                  */
+    const char *unit;     /* "change", "ratio", "share", "s", …                  */
+    double published;     /* NAN: no figure was published                        */
+    double tolerance;     /* a difference that still counts as reproduced        */
+    double measured;      /* mean over seeds                                     */
+    double low, high;     /* smallest and largest over seeds                     */
+    const double *values; /* one per seed                                        */
     uint32_t seeds;
-    const char *verdict;
+    uint64_t first_seed; /* that of values[0]; the others follow                 */
+
+    /* For the study to set, as far as the defaults are not right. */
+    uint64_t compared_seed; /* the authors published this seed alone; or NO_SEED */
+    enum finding_direction direction;
+    enum finding_fidelity fidelity; /* the study's by default                    */
+    bool running_time;              /* of a program, on whatever machine it was  */
+    const char *setting;            /* policy and settings, or NULL              */
+    const char *price;  /* row that says what the gain costs, by id; or NULL     */
+    const char *beside; /* row with the figure of a simpler policy, by id        */
 };
 
 struct reproduction {
@@ -48,6 +73,7 @@ struct study {
     const char *paper;
     uint32_t seeds_full, seeds_quick;
     uint32_t seed_first; /* the lowest seed it uses */
+    enum finding_fidelity fidelity;
     int (*run)(struct reproduction *reproduction, struct error *err);
 };
 
@@ -64,15 +90,30 @@ struct json *reproduction_json(const struct reproduction *reproduction);
 struct json *reproduction_page(const struct reproduction *reproduction,
                                const char *command);
 
+/*
+ * The verdict on a row:
+ *   reproduced     the mean over seeds, or the seed that was published, is within 'tolerance'
+ *   inconclusive   it is not, and only the spread over seeds reaches the published value
+ *   faster         the shorter running time of a program
+ *   better, worse  anything else, where the row has a direction
+ *   differs        anything else, where it has none
+ */
+const char *reproduction_verdict(const struct finding *finding);
+
+/* The row with an id, or NULL. */
+const struct finding *reproduction_find(const struct reproduction *reproduction,
+                                        const char *id);
+
+/* The name of a fidelity, as in JSON: "released-code". */
+const char *reproduction_fidelity(enum finding_fidelity fidelity);
+
 /* --- for the studies --- */
 
-/*
- * Add a row, with one value per seed.  The verdict is "as published" if the published value
- * is within the spread over seeds, or within 'tolerance' of the mean.
- */
-void reproduction_row(struct reproduction *reproduction, const char *id,
-                      const char *what, const char *unit, double published,
-                      double tolerance, const double *values, uint32_t count);
+/* Add a row, with one value per seed.  The caller may set more of the finding. */
+struct finding *reproduction_row(struct reproduction *reproduction, const char *id,
+                                 const char *what, const char *unit, double published,
+                                 double tolerance, const double *values,
+                                 uint32_t count);
 
 /* A part of the setup; 'origin' is "published", "reconstructed" or "ours". */
 void reproduction_setup(struct reproduction *reproduction, const char *what,

@@ -18,18 +18,25 @@ enum { FIFO, FITGPP, LRTP, RAND, POLICY_COUNT };
 static const char *const policies[POLICY_COUNT] = { "fifo", "fitgpp", "lrtp", "rand" };
 static const char *const suffixes[POLICY_COUNT] = { "", "", "_lrtp", "_rand" };
 
-/* What is compared, the figure it is read from, and the published value of FitGpp. */
+/*
+ * What is compared, the figure it is read from, and the published value of FitGpp.  Trial jobs
+ * start as soon whichever job is preempted; the choice saves best-effort jobs' time.  The
+ * figures of 'rand', which makes no choice, therefore stand beside FitGpp's.
+ */
 static const struct {
     const char *id, *figure, *what;
     double published;
     double tolerance;
+    const char *price, *beside;
 } changes[] = {
     { "te_p95_change", "slowdown.te.p95", "trial jobs, 95 % slowdown, against FIFO",
-      -0.966, 0.015 },
+      -0.966, 0.015, "be_p50_change", "te_p95_change_rand" },
     { "be_p50_change", "slowdown.be.p50",
-      "best-effort jobs, median slowdown, against FIFO", 0.180, 0.10 },
+      "best-effort jobs, median slowdown, against FIFO", 0.180, 0.10, NULL,
+      "be_p50_change_rand" },
     { "be_p95_change", "slowdown.be.p95",
-      "best-effort jobs, 95 % slowdown, against FIFO", 0.239, 0.15 },
+      "best-effort jobs, 95 % slowdown, against FIFO", 0.239, 0.15, NULL,
+      "be_p95_change_rand" },
 };
 
 #define CHANGE_COUNT (sizeof changes / sizeof *changes)
@@ -79,9 +86,15 @@ static void add_changes(struct reproduction *r, const struct fitgpp_experiment *
         char what[128];
         snprintf(id, sizeof id, "%s%s", changes[c].id, suffixes[policy]);
         snprintf(what, sizeof what, "%s: %s", policies[policy], changes[c].what);
-        reproduction_row(r, id, what, "change",
-                         policy == FITGPP ? changes[c].published : NAN,
-                         changes[c].tolerance, values, e->seeds);
+        struct finding *row = reproduction_row(
+            r, id, what, "change", policy == FITGPP ? changes[c].published : NAN,
+            changes[c].tolerance, values, e->seeds);
+        row->direction = DIRECTION_LOWER;
+        row->setting = policies[policy];
+        if (policy != FITGPP)
+            continue;
+        row->price = changes[c].price;
+        row->beside = changes[c].beside;
     }
 }
 
@@ -135,8 +148,10 @@ static void describe_setup(struct reproduction *r)
     reproduction_setup(
         r, "arrivals that would hold the demand at 2.0 x capacity under FIFO",
         "published");
-    reproduction_setup(r, "deviations and demand means of the truncated normals",
-                       "ours");
+    reproduction_setup(r,
+                       "deviations and demand means of the truncated normals: of 16 "
+                       "mixes that were tried, the one with the nearest figures",
+                       "reconstructed");
     reproduction_setup(r,
                        "the first node that fits; no progress during the grace period",
                        "reconstructed");
@@ -144,6 +159,10 @@ static void describe_setup(struct reproduction *r)
         r, "The replay runs at critical load, so the best-effort figures move "
            "by about ten points from workload to workload; the trial figure "
            "does not.");
+    reproduction_note(
+        r, "Trial jobs start as soon when the victim is drawn at random (rand): their "
+           "figure says that preempting helps them, not which job to preempt. What "
+           "FitGpp's choice saves is best-effort jobs' slowdown.");
 }
 
 static int fitgpp_run(struct reproduction *r, struct error *err)
@@ -175,5 +194,6 @@ const struct study study_fitgpp = {
     .seeds_full = 8,
     .seeds_quick = 4,
     .seed_first = 1,
+    .fidelity = FIDELITY_RECONSTRUCTED,
     .run = fitgpp_run,
 };

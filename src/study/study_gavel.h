@@ -54,9 +54,9 @@ void gavel_study_figures(const struct gavel_study *study, uint32_t point,
                          const char *id, double scale, double *ret_values);
 
 /* Add a row; 'published' may be NAN, 'tolerance' is how close counts as the same. */
-void gavel_study_row(struct gavel_study *study, const char *id, const char *what,
-                     const char *unit, double published, double tolerance,
-                     const double *values);
+struct finding *gavel_study_row(struct gavel_study *study, const char *id,
+                                const char *what, const char *unit, double published,
+                                double tolerance, const double *values);
 
 /* A part of the evaluation: adds its points, and reports its figures when all have run. */
 struct gavel_part {

@@ -78,7 +78,8 @@ static int report_cost(struct gavel_study *study, struct error *err)
         uint32_t point = study->cost_first + p;
         gavel_study_figures(study, point, "cost_usd", 1, dollars[p]);
         snprintf(what, sizeof what, "%s: cost of all jobs", policies[p].name);
-        gavel_study_row(study, policies[p].id, what, "USD", NAN, 0, dollars[p]);
+        gavel_study_row(study, policies[p].id, what, "USD", NAN, 0, dollars[p])
+            ->fidelity = FIDELITY_RECONSTRUCTED;
         for (uint32_t s = 0; s < study->seeds; s++)
             values[s] = gavel_study_figure(study, point, s, "slo_violations") /
                         gavel_study_figure(study, point, s, "jobs.total");
@@ -87,18 +88,27 @@ static int report_cost(struct gavel_study *study, struct error *err)
         else
             snprintf(id, sizeof id, "slo_miss_share_%s", policies[p].id);
         snprintf(what, sizeof what, "%s: share of deadlines missed", policies[p].name);
-        gavel_study_row(study, id, what, "share", policies[p].miss_published, 0.1,
-                        values);
+        struct finding *row = gavel_study_row(study, id, what, "share",
+                                              policies[p].miss_published, 0.1, values);
+        row->direction = DIRECTION_LOWER;
+        row->fidelity = FIDELITY_RECONSTRUCTED;
+        row->setting = policies[p].policy;
     }
     for (uint32_t s = 0; s < study->seeds; s++)
         values[s] = dollars[THROUGHPUT][s] / dollars[COST][s];
-    gavel_study_row(study, "cost_ratio", "cost, maximum throughput over minimum cost",
-                    "ratio", 1.4, 0.2, values);
+    struct finding *row = gavel_study_row(study, "cost_ratio",
+                                          "cost, maximum throughput over minimum cost",
+                                          "ratio", 1.4, 0.2, values);
+    row->fidelity = FIDELITY_RECONSTRUCTED;
+    row->price = "slo_miss_share";
     for (uint32_t s = 0; s < study->seeds; s++)
         values[s] = dollars[THROUGHPUT][s] / dollars[COST_SLO][s];
-    gavel_study_row(study, "cost_ratio_slo",
-                    "cost, maximum throughput over minimum cost with deadlines kept",
-                    "ratio", 1.2, 0.15, values);
+    row = gavel_study_row(
+        study, "cost_ratio_slo",
+        "cost, maximum throughput over minimum cost with deadlines kept", "ratio", 1.2,
+        0.15, values);
+    row->fidelity = FIDELITY_RECONSTRUCTED;
+    row->price = "slo_miss_share_cost_slo";
     return 0;
 }
 

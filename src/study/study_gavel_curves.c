@@ -129,11 +129,19 @@ static const struct gavel_curve_line multiple_lines[] = {
 /* Makespan in hours over the number of jobs, all submitted at the start. */
 static const double static_jobs[] = { 100, 300, 500, 700 };
 static const struct gavel_curve_line static_lines[] = {
-    { "makespan_fifo",
+    { "makespan_fifo", /* see the notes in study_gavel.c */
       "FIFO",
-      "gavel-fifo,compat=released",
+      "proportional,compat=released",
       { 182, 296, 427, 620 },
       1 << 3 },
+    { "makespan_fifo_released",
+      "FIFO, the released code",
+      "gavel-fifo,aware=false,compat=released",
+      { NO, NO, NO, NO } },
+    { "makespan_fifo_strict",
+      "FIFO, in order on V100",
+      "gavel-fifo,compat=released",
+      { NO, NO, NO, NO } },
     { "makespan_gandiva",
       "Gandiva",
       "gandiva,compat=released",
@@ -228,6 +236,13 @@ static double estimate_effort(const char *policy, enum gavel_axis axis, double x
     return load * (hard ? 10 : 1);
 }
 
+/* The baselines of the makespans have 36 V100, except the released code as it is. */
+static bool is_on_v100(const char *policy)
+{
+    return strcmp(policy, "proportional,compat=released") == 0 ||
+           strcmp(policy, "gavel-fifo,compat=released") == 0;
+}
+
 static struct gavel_point *add_point(struct gavel_study *study, const char *policy,
                                      enum gavel_axis axis, double x, const char *more)
 {
@@ -237,8 +252,7 @@ static struct gavel_point *add_point(struct gavel_study *study, const char *poli
     if (axis == JOBS_STATIC) {
         snprintf(point->workload, sizeof point->workload, "gavel:static=%g,multi=true",
                  x);
-        if (strncmp(policy, "gavel-fifo", 10) ==
-            0) { /* see the notes in study_gavel.c */
+        if (is_on_v100(policy)) {
             point->cluster = &study->v100;
             point->rates = &study->v100_rates;
         }
@@ -304,6 +318,27 @@ static void plan_curves(struct gavel_study *study)
 
 /* --- figures -------------------------------------------------------------- */
 
+/* Gavel's own policies know the types; the others are what it is compared with. */
+static bool is_baseline(const char *policy)
+{
+    return strncmp(policy, "gavel-", 6) != 0 || strstr(policy, "aware=false");
+}
+
+/* FIFO's published completion times are those of seed 0; makespans are means. */
+static uint64_t find_published_seed(const char *policy, enum gavel_axis axis)
+{
+    return axis != JOBS_STATIC && strncmp(policy, "gavel-fifo", 10) == 0 ? 0 : NO_SEED;
+}
+
+static enum finding_fidelity find_fidelity(const struct gavel_study *study,
+                                           const char *policy, enum gavel_axis axis)
+{
+    bool modelled = strstr(policy, "sharing=true") && !study->pairs_measured;
+    bool inferred = axis == JOBS_STATIC && is_on_v100(policy);
+    return modelled || inferred || axis == RATES_SMALL ? FIDELITY_RECONSTRUCTED
+                                                       : FIDELITY_RELEASED_CODE;
+}
+
 static void report_plot(struct gavel_study *study, uint32_t p)
 {
     const struct gavel_plot *plot = &plots[p];
@@ -331,8 +366,14 @@ static void report_plot(struct gavel_study *study, uint32_t p)
             snprintf(id, sizeof id, "%s@%g", line->id, plot->x[i]);
             snprintf(what, sizeof what, "%s at %g %s: %s", line->name, plot->x[i],
                      plot->x_label, plot->y_label);
-            gavel_study_row(study, id, what, "h", line->published[i],
-                            0.1 * line->published[i], here);
+            struct finding *row =
+                gavel_study_row(study, id, what, "h", line->published[i],
+                                0.1 * line->published[i], here);
+            row->direction =
+                is_baseline(line->policy) ? DIRECTION_NEITHER : DIRECTION_LOWER;
+            row->compared_seed = find_published_seed(line->policy, plot->axis);
+            row->fidelity = find_fidelity(study, line->policy, plot->axis);
+            row->setting = line->policy;
             x[count++] = plot->x[i];
         }
         if (count < 2)
@@ -350,6 +391,15 @@ static void report_plot(struct gavel_study *study, uint32_t p)
     }
 }
 
+static enum gavel_axis find_axis(const char *id)
+{
+    for (uint32_t p = 0; p < PLOT_COUNT; p++)
+        for (uint32_t l = 0; l < plots[p].line_count; l++)
+            if (strcmp(plots[p].lines[l].id, id) == 0)
+                return plots[p].axis;
+    return RATES_SINGLE;
+}
+
 /* The point of a line, by the line's id. */
 static uint32_t find_point(const struct gavel_study *study, const char *id, double x)
 {
@@ -361,19 +411,34 @@ static uint32_t find_point(const struct gavel_study *study, const char *id, doub
     return NONE;
 }
 
-static void report_ratio(struct gavel_study *study, const char *id, const char *what,
-                         const char *over, const char *under, double x,
-                         const char *figure, double published)
+/* A ratio of two lines; NULL if one of them was not run.  It has no direction: a slow
+ * baseline raises it, and each line has a verdict of its own. */
+static struct finding *report_ratio(struct gavel_study *study, const char *id,
+                                    const char *what, const char *over,
+                                    const char *under, double x, const char *figure,
+                                    double published)
 {
     uint32_t above = find_point(study, over, x);
     uint32_t below = find_point(study, under, x);
     if (above == NONE || below == NONE)
-        return;
+        return NULL;
     double values[SEEDS_MAX];
     for (uint32_t s = 0; s < study->seeds; s++)
         values[s] = gavel_study_figure(study, above, s, figure) /
                     gavel_study_figure(study, below, s, figure);
-    gavel_study_row(study, id, what, "ratio", published, 0.15 * published, values);
+    struct finding *row =
+        gavel_study_row(study, id, what, "ratio", published, 0.15 * published, values);
+    const char *policies[] = { study->points[above].policy,
+                               study->points[below].policy };
+    enum gavel_axis axis = find_axis(under);
+    char setting[256];
+    snprintf(setting, sizeof setting, "%s over %s", policies[0], policies[1]);
+    row->setting = arena_text(&study->r->arena, setting);
+    row->compared_seed = find_published_seed(policies[0], axis);
+    for (uint32_t i = 0; i < 2; i++)
+        if (find_fidelity(study, policies[i], axis) > row->fidelity)
+            row->fidelity = find_fidelity(study, policies[i], axis);
+    return row;
 }
 
 /* The text of field 'index' of a line of comma-separated values. */
@@ -454,7 +519,8 @@ static void report_fairness(struct gavel_study *study, bool multi)
                  "%s: completion time over that under equal shares, mean",
                  aware ? "Gavel FTF" : "FTF");
         gavel_study_row(study, id, what, "ratio", published[multi][aware],
-                        0.15 * published[multi][aware], values[aware]);
+                        0.15 * published[multi][aware], values[aware])
+            ->direction = aware ? DIRECTION_LOWER : DIRECTION_NEITHER;
     }
     for (uint32_t s = 0; s < study->seeds; s++)
         values[0][s] /= values[1][s];
@@ -515,7 +581,8 @@ static void report_priorities(struct gavel_study *study)
                      "%s, 20 %% of jobs with weight 5: completion time of %s, h",
                      aware ? "Gavel LAS" : "LAS", high ? "these" : "the others");
             gavel_study_row(study, id, what, "h", published[aware][high],
-                            0.1 * published[aware][high], means[aware][high]);
+                            0.1 * published[aware][high], means[aware][high])
+                ->direction = aware ? DIRECTION_LOWER : DIRECTION_NEITHER;
         }
         for (uint32_t s = 0; s < study->seeds; s++)
             means[0][high][s] /= means[1][high][s];
@@ -529,20 +596,39 @@ static void report_priorities(struct gavel_study *study)
 static int report_curves(struct gavel_study *study, struct error *err)
 {
     const char *jct = "jct_s.mean";
-    report_ratio(study, "las_jct_ratio_single",
-                 "completion time, LAS over Gavel LAS, single-GPU jobs, 5.6 jobs/h",
-                 "las_single", "gavel_las_single", 5.6, jct, 3.5);
-    report_ratio(study, "las_jct_ratio_multiple",
-                 "completion time, LAS over Gavel LAS, multi-GPU jobs, 2.6 jobs/h",
-                 "las_multiple", "gavel_las_multiple", 2.6, jct, 2.2);
+    struct finding *row;
+    row =
+        report_ratio(study, "las_jct_ratio_single",
+                     "completion time, LAS over Gavel LAS, single-GPU jobs, 5.6 jobs/h",
+                     "las_single", "gavel_las_single", 5.6, jct, 3.5);
+    if (row)
+        row->price = "las_p99_ratio_single";
+    report_ratio(study, "las_p99_ratio_single",
+                 "completion time, 99 %, LAS over Gavel LAS, 5.6 jobs/h", "las_single",
+                 "gavel_las_single", 5.6, "jct_s.p99", NAN);
+    row =
+        report_ratio(study, "las_jct_ratio_multiple",
+                     "completion time, LAS over Gavel LAS, multi-GPU jobs, 2.6 jobs/h",
+                     "las_multiple", "gavel_las_multiple", 2.6, jct, 2.2);
+    if (row)
+        row->price = "las_p99_ratio_multiple";
+    report_ratio(study, "las_p99_ratio_multiple",
+                 "completion time, 99 %, LAS over Gavel LAS, 2.6 jobs/h",
+                 "las_multiple", "gavel_las_multiple", 2.6, "jct_s.p99", NAN);
     report_ratio(study, "fifo_jct_ratio_single",
                  "completion time, FIFO over Gavel FIFO, single-GPU jobs, 5.2 jobs/h",
                  "fifo_single", "gavel_fifo_single", 5.2, jct, 2.7);
     report_ratio(study, "fifo_ss_jct_ratio_single",
                  "completion time, FIFO over Gavel FIFO with sharing, 5.2 jobs/h",
                  "fifo_single", "gavel_fifo_ss_single", 5.2, jct, 3.8);
-    report_ratio(study, "makespan_ratio_fifo", "makespan of 700 jobs, FIFO over Gavel",
-                 "makespan_fifo", "makespan_gavel", 700, "makespan_s", 2.5);
+    row = report_ratio(study, "makespan_ratio_fifo",
+                       "makespan of 700 jobs, FIFO over Gavel", "makespan_fifo",
+                       "makespan_gavel", 700, "makespan_s", 2.5);
+    if (row)
+        row->price = "makespan_jct_ratio_fifo";
+    report_ratio(study, "makespan_jct_ratio_fifo",
+                 "mean completion time of 700 jobs, FIFO over Gavel's makespan policy",
+                 "makespan_fifo", "makespan_gavel", 700, jct, NAN);
     report_ratio(study, "makespan_ratio_gandiva",
                  "makespan of 700 jobs, Gandiva over Gavel", "makespan_gandiva",
                  "makespan_gavel", 700, "makespan_s", 1.4);

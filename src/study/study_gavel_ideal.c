@@ -205,7 +205,8 @@ static int report_ideal(struct gavel_study *study, struct error *err)
                  "Gavel LAS handed out exactly, %g jobs/h: mean completion time, h",
                  points[p].rate);
         gavel_study_row(study, points[p].id, what, "h", points[p].published,
-                        0.1 * points[p].published, values);
+                        0.1 * points[p].published, values)
+            ->fidelity = FIDELITY_PAPER;
     }
     return 0;
 }

@@ -108,9 +108,13 @@ def study(rows, charts=()):
 
 
 ROWS = [
-    row("te_p95_change", "change", -0.97, "as published", published=-0.966),
-    row("be_p50_change", "change", 0.221, "close", published=0.18, note=f"flat {EVIL}"),
-    row("wait_ratio", "ratio", 1.21, "differs", published=1.64),
+    row("te_p95_change", "change", -0.97, "reproduced", published=-0.966, fidelity="reconstructed",
+        setting=f"fitgpp {EVIL}", price={"row": "be", "what": f"others {EVIL}", "unit": "change",
+                                         "measured": 0.284}),
+    row("be_p50_change", "change", 0.221, "inconclusive", published=0.18, note=f"flat {EVIL}",
+        fidelity="tuned"),
+    row("wait_ratio", "ratio", 1.21, "differs", published=1.64, fidelity="released-code",
+        compared_seed=0),
     row("preempted_share", "share", 0.061, "no figure published"),
 ]
 CHARTS = [
@@ -284,13 +288,16 @@ class Report(unittest.TestCase):
     def test_a_reproduced_study_is_drawn_and_markup_stays_text(self):
         self.write(study(ROWS, CHARTS))
         dom = self.drawn()
-        self.assertIn("Of 3 published figures: 1 as published, 1 close, 1 differs.", dom)
+        self.assertIn("Of 3 published figures: 1 reproduced, 1 inconclusive, 1 differs.", dom)
         self.assertEqual(dom.count("data-row="), 4)
         self.assertEqual(dom.count("<canvas"), 2)
         for word in ("−96.6 %", "−97.0 %", "−98.0 … −96.0 %", "+18.0 %", "1.64×", "6.10 %",
                      "berth reproduce fitgpp", "1–8", "quick"):
             self.assertIn(word, dom)
-        for mark, verdict in (("✓", "as published"), ("≈", "close"), ("✗", "differs"),
+        for word in ("price: +28.4 %, others", "setting: fitgpp", "tuned to match", "released code",
+                     "with seed 0, as published"):
+            self.assertIn(word, dom)
+        for mark, verdict in (("✓", "reproduced"), ("≈", "inconclusive"), ("✗", "differs"),
                               ("○", "no figure published")):
             self.assertRegex(dom, f">{mark}</span><span>{verdict}</span>")
         places = [dom.index(f">{head}<") for head in ("Published and measured", "84 nodes",

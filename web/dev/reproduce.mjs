@@ -9,11 +9,11 @@ const wave = (n) => 0.5 + 0.5 * Math.sin(n * 12.9898);
 const around = (y, part = 0.06) => ({ y, low: y.map((v) => v - Math.abs(v) * part), high: y.map((v) => v + Math.abs(v) * part) });
 
 const ROWS = [
-  { id: "te_p95_change", what: "trial p95 slowdown against FIFO", unit: "change", published: -0.966, measured: -0.9712, spread: [-0.981, -0.953], seeds: 8, verdict: "as published" },
-  { id: "be_p50_change", what: "best-effort median slowdown against FIFO", unit: "change", published: 0.18, measured: 0.2214, spread: [0.061, 0.318], seeds: 8, verdict: "close", note: "varies much between workloads: the median lies where the distribution is flat" },
-  { id: "be_p95_change", what: "best-effort p95 slowdown against FIFO", unit: "change", published: 0.239, measured: 0.412, spread: [0.33, 0.49], seeds: 8, verdict: "differs" },
-  { id: "wait_ratio", what: "waiting under SRTF over waiting here", unit: "ratio", published: 1.64, measured: 1.71, spread: [1.62, 1.83], seeds: 8, verdict: "as published" },
-  { id: "preempted_share", what: "share of best-effort jobs preempted", unit: "share", published: 0.057, measured: 0.0613, spread: [0.058, 0.066], seeds: 8, verdict: "close" },
+  { id: "te_p95_change", what: "trial p95 slowdown against FIFO", unit: "change", published: -0.966, measured: -0.9712, spread: [-0.981, -0.953], seeds: 8, verdict: "reproduced", fidelity: "reconstructed" },
+  { id: "be_p50_change", what: "best-effort median slowdown against FIFO", unit: "change", published: 0.18, measured: 0.2214, spread: [0.061, 0.318], seeds: 8, verdict: "inconclusive", fidelity: "reconstructed", note: "varies much between workloads: the median lies where the distribution is flat" },
+  { id: "be_p95_change", what: "best-effort p95 slowdown against FIFO", unit: "change", published: 0.239, measured: 0.412, spread: [0.33, 0.49], seeds: 8, verdict: "differs", fidelity: "tuned" },
+  { id: "wait_ratio", what: "waiting under SRTF over waiting here", unit: "ratio", published: 1.64, measured: 1.71, spread: [1.62, 1.83], seeds: 8, verdict: "reproduced", fidelity: "reconstructed" },
+  { id: "preempted_share", what: "share of best-effort jobs preempted", unit: "share", published: 0.057, measured: 0.0613, spread: [0.058, 0.066], seeds: 8, verdict: "inconclusive", fidelity: "reconstructed" },
   { id: "grace", what: "mean time until a trial job starts", unit: "s", measured: 71.4, spread: [66, 80.2], seeds: 8, verdict: "no figure published" },
   { id: "jct", what: "mean completion time, <b>best effort</b>", unit: "h", measured: 9.82, spread: [9.1, 10.6], seeds: 8, verdict: "no figure published" },
   { id: "preemptions", what: "preemptions", unit: "", measured: 18231, spread: [17890, 18702], seeds: 8, verdict: "no figure published" },
@@ -58,7 +58,7 @@ const CHARTS = [
 ];
 
 function moreRows(count) {
-  const verdicts = ["as published", "close", "differs", "no figure published"];
+  const verdicts = ["reproduced", "inconclusive", "differs", "no figure published"];
   return Array.from({ length: Math.max(0, count - ROWS.length) }, (_, n) => {
     const published = 1 + 2 * wave(n);
     const verdict = verdicts[Math.floor(4 * wave(n + 0.3)) % 4];

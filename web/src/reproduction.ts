@@ -2,8 +2,16 @@
 
 import { fields, list, number, numbers, numbersOrHoles, text } from "./json";
 
-export type Verdict = "as published" | "close" | "differs" | "no figure published";
-export type Origin = "published" | "reconstructed" | "ours";
+export type Verdict = "reproduced" | "inconclusive" | "better" | "worse" | "differs" | "faster" | "no figure published";
+export type Fidelity = "released-code" | "paper" | "reconstructed" | "tuned";
+export type Origin = "published" | "reconstructed" | "tuned" | "ours";
+
+/** A figure that belongs to a row: what its gain costs, or a simpler policy's. */
+export interface Related {
+  what: string;
+  unit: string;
+  measured: number;
+}
 
 export interface Row {
   id: string;
@@ -13,7 +21,12 @@ export interface Row {
   measured: number;
   spread: [number, number] | undefined; // over seeds
   seeds: number;
+  comparedSeed: number | undefined; // the seed that was published; undefined: the mean is compared
   verdict: Verdict | undefined;
+  fidelity: Fidelity | undefined;
+  setting: string;
+  price: Related | undefined;
+  beside: Related | undefined;
   note: string;
 }
 
@@ -64,8 +77,15 @@ export interface Reproduction {
   notes: string[];
 }
 
-export const VERDICTS: readonly Verdict[] = ["as published", "close", "differs", "no figure published"];
-export const ORIGINS: readonly Origin[] = ["published", "reconstructed", "ours"];
+export const VERDICTS: readonly Verdict[] = ["reproduced", "inconclusive", "better", "worse", "differs", "faster", "no figure published"];
+export const FIDELITIES: readonly Fidelity[] = ["released-code", "paper", "reconstructed", "tuned"];
+export const ORIGINS: readonly Origin[] = ["published", "reconstructed", "tuned", "ours"];
+
+function readRelated(value: unknown): Related | undefined {
+  const from = fields(value);
+  const measured = number(from["measured"], NaN);
+  return Number.isNaN(measured) ? undefined : { what: text(from["what"]), unit: text(from["unit"]), measured };
+}
 
 function readRow(value: unknown): Row {
   const from = fields(value);
@@ -79,7 +99,12 @@ function readRow(value: unknown): Row {
     measured: number(from["measured"], NaN),
     spread: high >= low ? [low, high] : undefined,
     seeds: number(from["seeds"], 1),
+    comparedSeed: typeof from["compared_seed"] === "number" ? from["compared_seed"] : undefined,
     verdict: VERDICTS.find((verdict) => verdict === from["verdict"]),
+    fidelity: FIDELITIES.find((fidelity) => fidelity === from["fidelity"]),
+    setting: text(from["setting"]),
+    price: readRelated(from["price"]),
+    beside: readRelated(from["beside"]),
     note: text(from["note"]),
   };
 }

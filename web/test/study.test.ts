@@ -29,12 +29,17 @@ test("a row's numbers are alike, and changes have a sign", () => {
 
 test("a study lacks what it lacks, and another shape is refused", () => {
   const study = readReproduction({
-    rows: [{ id: "a", measured: 1, verdict: "splendid", spread: [2] }, { id: "b", published: 0, measured: 0 }],
+    rows: [
+      { id: "a", measured: 1, verdict: "splendid", fidelity: "perfect", spread: [2], price: { what: "nothing" } },
+      { id: "b", published: 0, measured: 0, fidelity: "tuned", compared_seed: 0, price: { what: "time", unit: "s", measured: 3 } },
+    ],
     charts: [{ kind: "pie" }, { kind: "lines", series: [{ name: "p", x: [3, 1, 2], y: [30, 10, null] }] }],
     setup: [{ what: "moonlight", origin: "elsewhere" }],
   });
   const [a, b] = study.rows;
   assert.deepEqual([a?.verdict, a?.spread, a?.published, b?.published], [undefined, undefined, undefined, 0]);
+  assert.deepEqual([a?.fidelity, a?.price, a?.comparedSeed, a?.setting], [undefined, undefined, undefined, ""]);
+  assert.deepEqual([b?.fidelity, b?.price, b?.comparedSeed], ["tuned", { what: "time", unit: "s", measured: 3 }, 0]);
   assert.equal(study.setup[0]?.origin, undefined);
   assert.equal(study.charts.length, 1);
   const [line] = study.charts[0]?.series ?? [];
@@ -43,9 +48,10 @@ test("a study lacks what it lacks, and another shape is refused", () => {
 });
 
 test("verdicts are counted among what was published", () => {
-  const rows = ["as published", "as published", "differs", "no figure published"].map((verdict) => ({ verdict }) as Row);
-  assert.equal(tally(rows), "Of 3 published figures: 2 as published, 0 close, 1 differs.");
-  assert.equal(tally(rows.slice(3)), "");
+  const verdicts = ["reproduced", "reproduced", "differs", "worse", "inconclusive", "differs", "no figure published"];
+  const rows = verdicts.map((verdict) => ({ verdict }) as Row);
+  assert.equal(tally(rows), "Of 6 published figures: 2 reproduced, 1 inconclusive, 1 worse, 2 differ.");
+  assert.equal(tally(rows.slice(6)), "");
 });
 
 test("a name has one colour, and another than its neighbours", () => {

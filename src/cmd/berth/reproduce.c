@@ -41,7 +41,8 @@ static void print_table(const struct reproduction *r, FILE *file)
 {
     static const struct text_table_column columns[] = {
         { "figure", false, 0 },    { "published", true, 0 }, { "measured", true, 0 },
-        { "over seeds", true, 0 }, { "seeds", true, 0 },     { "verdict", false, 8 },
+        { "over seeds", true, 0 }, { "seeds", true, 0 },     { "verdict", false, 0 },
+        { "fidelity", false, 0 },  { "price", true, 0 },
     };
     struct text_table table;
     text_table_init(&table, columns, sizeof columns / sizeof *columns);
@@ -61,7 +62,17 @@ static void print_table(const struct reproduction *r, FILE *file)
         else
             text_table_add(&table, "%s", "");
         text_table_add(&table, "%u", f->seeds);
-        text_table_add(&table, "%s", isnan(f->published) ? "" : f->verdict);
+        text_table_add(&table, "%s",
+                       isnan(f->published) ? "" : reproduction_verdict(f));
+        text_table_add(&table, "%s", reproduction_fidelity(f->fidelity));
+        const struct finding *price = reproduction_find(r, f->price);
+        if (price)
+            text_table_add(
+                &table, "%s %s",
+                format_value(text, sizeof text, price->unit, price->measured),
+                price->id);
+        else
+            text_table_add(&table, "%s", "");
     }
     terminal_print_wrapped(r->study->title, 0, file);
     terminal_print_wrapped(r->study->paper, 0, file);

@@ -1,6 +1,6 @@
-// results.ts - published against measured: a row per figure, with a verdict.
+// results.ts - published against measured: a row per figure, with a verdict and what it rests on.
 
-import { VERDICTS, type Row, type Verdict } from "../reproduction";
+import { VERDICTS, type Fidelity, type Related, type Row, type Verdict } from "../reproduction";
 import { Cell } from "./cell";
 import { chooser } from "./chooser";
 import { h } from "./dom";
@@ -9,12 +9,29 @@ import { fixed, inScale, plain, scaleForAll } from "./format";
 /** With fewer rows there is nothing to pick out. */
 const MANY = 12;
 
-const MARKS: Record<Verdict, string> = { "as published": "✓", close: "≈", differs: "✗", "no figure published": "○" };
+const MARKS: Record<Verdict, string> = {
+  reproduced: "✓",
+  inconclusive: "≈",
+  better: "↑",
+  worse: "↓",
+  differs: "✗",
+  faster: "»",
+  "no figure published": "○",
+};
 const CLASSES: Record<Verdict, string> = {
-  "as published": "good",
-  close: "near",
+  reproduced: "good",
+  inconclusive: "near",
+  better: "near",
+  worse: "bad",
   differs: "bad",
+  faster: "near",
   "no figure published": "none",
+};
+const FIDELITY_NAMES: Record<Fidelity, string> = {
+  "released-code": "released code",
+  paper: "paper's text",
+  reconstructed: "reconstructed",
+  tuned: "tuned to match",
 };
 
 /** The numbers of one row, all alike, and what stands behind each: −96.6 %, 1.64×, 4.10 h. */
@@ -37,7 +54,15 @@ function verdictOf(row: Row): HTMLElement {
   const { verdict } = row;
   if (!verdict) return h("td", { class: "verdict" }, "–");
   const mark = h("span", { class: "mark", "aria-hidden": "true" }, MARKS[verdict]);
-  return h("td", { class: `verdict ${CLASSES[verdict]}` }, mark, h("span", {}, verdict));
+  const seed = row.comparedSeed !== undefined && h("small", {}, `with seed ${row.comparedSeed}, as published`);
+  return h("td", { class: `verdict ${CLASSES[verdict]}` }, mark, h("span", {}, verdict), seed);
+}
+
+/** "price: +363.4 %, time to the end". */
+function related(name: string, row: Related | undefined): HTMLElement | undefined {
+  if (!row) return undefined;
+  const { texts, suffix } = inUnit(row.unit, [row.measured]);
+  return h("small", {}, `${name}: ${texts[0] ?? ""}${suffix}, ${row.what}`);
 }
 
 function line(row: Row): HTMLElement {
@@ -48,10 +73,19 @@ function line(row: Row): HTMLElement {
   return h(
     "tr",
     { "data-row": row.id },
-    h("th", { scope: "row" }, row.what, row.note !== "" && h("small", {}, row.note)),
+    h(
+      "th",
+      { scope: "row" },
+      row.what,
+      row.setting !== "" && h("small", {}, `setting: ${row.setting}`),
+      related("price", row.price),
+      related("beside", row.beside),
+      row.note !== "" && h("small", {}, row.note),
+    ),
     row.published === undefined ? h("td", { class: "absent" }, "–") : h("td", {}, `${published}${suffix}`),
     h("td", {}, h("span", { class: "mean" }, Number.isNaN(row.measured) ? "–" : `${measured}${suffix}`), h("small", {}, spread)),
     verdictOf(row),
+    h("td", { class: "fidelity" }, row.fidelity ? FIDELITY_NAMES[row.fidelity] : "–"),
   );
 }
 
@@ -59,12 +93,15 @@ function count(rows: readonly Row[], verdict: Verdict): number {
   return rows.filter((row) => row.verdict === verdict).length;
 }
 
-/** How many of the published figures came out: 3 of 4 as published, 1 differs. */
+/** How many of the published figures came out: 3 reproduced, 1 differs. */
 export function tally(rows: readonly Row[]): string {
   const compared = rows.filter((row) => row.verdict !== undefined && row.verdict !== "no figure published").length;
   if (compared === 0) return "";
-  const [same, close, other] = VERDICTS.map((verdict) => count(rows, verdict));
-  const parts = [`${same ?? 0} as published`, `${close ?? 0} close`, `${other ?? 0} ${other === 1 ? "differs" : "differ"}`];
+  const there = VERDICTS.filter((verdict) => verdict !== "no figure published" && count(rows, verdict) > 0);
+  const parts = there.map((verdict) => {
+    const n = count(rows, verdict);
+    return `${n} ${verdict === "differs" && n > 1 ? "differ" : verdict}`;
+  });
   return `Of ${compared} published ${compared === 1 ? "figure" : "figures"}: ${parts.join(", ")}.`;
 }
 
@@ -83,7 +120,7 @@ export function results(rows: readonly Row[]): HTMLElement {
   });
   const head = (name: string, below = ""): HTMLElement => h("th", { scope: "col" }, name, below !== "" && h("small", {}, below));
   const spread = rows.some((row) => row.spread && row.seeds > 1) ? "spread over seeds" : "";
-  const heads = [head("Figure"), head("Published"), head("Measured", spread), head("Verdict")];
+  const heads = [head("Figure"), head("Published"), head("Measured", spread), head("Verdict"), head("Fidelity")];
   const pick = picker(rows, chosen);
   return h(
     "div",

@@ -6,6 +6,7 @@ import { h } from "./dom";
 const HEADS: Record<Origin, [string, string]> = {
   published: ["Published", "as the paper states it"],
   reconstructed: ["Reconstructed", "worked out from what the paper does state"],
+  tuned: ["Tuned", "chosen so that figures come near the published ones"],
   ours: ["Ours", "chosen for this study"],
 };
 
