@@ -288,9 +288,9 @@ static void describe_setup(struct reproduction *r)
     reproduction_note(
         r, "The paper's figures (19 % and 1.64 times) come without the test bed "
            "they were measured on; they are compared with the mean over the "
-           "cells of cost factor 3, where a swap costs 520 s in the mean. Where "
-           "preempting is that dear, sjf, which never does, gains nearly as much; "
-           "what the test adds to that is the row gain_over_sjf.");
+           "cells of cost factor 3, where a swap costs 520 s in the mean. Beside them "
+           "stands sjf, which never preempts; the worst cell against the best of the "
+           "other policies is the price.");
 }
 
 static int xion_run(struct reproduction *r, struct error *err)
