@@ -188,7 +188,8 @@ static void add_change(struct reproduction *r, const struct slaq_experiment *e,
     row->price = arena_text(&r->arena, id);
 }
 
-/* The times themselves, which the paper gives as well. */
+/* The times themselves, which the paper gives as well.  They have no direction: they follow the
+ * sizes of the jobs, which are drawn. */
 static void add_time(struct reproduction *r, const struct slaq_experiment *e,
                      uint32_t contender, const char *id, double published)
 {
@@ -199,10 +200,8 @@ static void add_time(struct reproduction *r, const struct slaq_experiment *e,
     char what[160];
     snprintf(what, sizeof what, "%s: %s", figures[T90].name,
              contenders[contender].policy);
-    struct finding *row = reproduction_row(r, id, what, "s", published,
-                                           0.15 * published, values, e->seeds);
-    row->direction = contender == FAIR ? DIRECTION_NEITHER : DIRECTION_LOWER;
-    row->setting = contenders[contender].policy;
+    reproduction_row(r, id, what, "s", published, 0.15 * published, values, e->seeds)
+        ->setting = contenders[contender].policy;
 }
 
 static double unit_share(const struct slaq_experiment *e, uint32_t contender,
