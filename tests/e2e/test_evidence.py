@@ -9,6 +9,7 @@ import unittest
 import xml.etree.ElementTree
 
 from support import ROOT, Case
+from verdicts import check_rows
 
 FOLDER = os.path.join(ROOT, "docs", "evidence")
 TOOL = os.path.join(ROOT, "tools", "evidence")
@@ -40,6 +41,65 @@ class Evidence(Case):
         self.assertEqual(sorted(again), sorted(here), "run tools/evidence pages")
         for name, text in again.items():
             self.assertTrue(text == here[name], f"{name} differs: run tools/evidence pages")
+
+    def reproduced(self):
+        """The rows of every paper's record."""
+        return {os.path.basename(path)[len("reproduce-"):-len(".json")]:
+                json.loads(text_of(path))["output"]["rows"]
+                for path in glob.glob(os.path.join(FOLDER, "data", "reproduce-*.json"))}
+
+    def test_every_verdict_can_be_made_again_from_its_record(self):
+        found = self.reproduced()
+        self.assertEqual(sorted(found), ["fitgpp", "gavel", "jpas", "slaq", "xion"])
+        for paper, rows in found.items():
+            check_rows(self, rows, has_values=any("values" in row for row in rows))
+
+    def test_fidelities_are_those_of_the_setups(self):
+        found = self.reproduced()
+        for paper, fidelity in (("fitgpp", "reconstructed"), ("xion", "reconstructed"),
+                                ("jpas", "reconstructed"), ("slaq", "tuned")):
+            self.assertEqual({row["fidelity"] for row in found[paper]}, {fidelity})
+        gavel = {row["id"]: row for row in found["gavel"]}
+        self.assertEqual(gavel["las_jct_ratio_single"]["fidelity"], "released-code")
+        self.assertEqual({row["verdict"] for name, row in gavel.items() if row["unit"] == "s"},
+                         {"faster"})
+        self.assertEqual({name for name, row in gavel.items() if row["verdict"] == "faster"},
+                         {name for name in gavel if name.startswith("solver_")})
+
+    def test_headlines_have_setting_fidelity_and_price(self):
+        table = WRITTEN_BY_THE_TOOL.search(text_of(os.path.join(ROOT, "README.md"))).group(1)
+        lines = [[cell.strip() for cell in line.strip("|").split("|")]
+                 for line in table.split("\n\n")[0].splitlines()]
+        self.assertEqual(lines[0][1:6], ["setting", "published", "measured", "verdict", "fidelity"])
+        rows = {line[0].split("]")[0].lstrip("["): line for line in lines[2:]}
+        self.assertGreater(len(rows), 8)
+        found = self.reproduced()
+        for paper, ident, start in (("slaq", "t90_change", "SLAQ: time to 90"),
+                                    ("slaq", "t90_change_berth", "Berth's default of SLAQ"),
+                                    ("jpas", "t90_change_best", "JPAS: time to 90"),
+                                    ("fitgpp", "te_p95_change", "FitGpp: slowdown of trial")):
+            row = next(row for row in found[paper] if row["id"] == ident)
+            shown = next(line for name, line in rows.items() if name.startswith(start))
+            self.assertEqual(shown[1], f"`{row['setting']}`")
+            self.assertIn(f"price: {100 * row['price']['measured']:+.1f} %".replace("-", "−"),
+                          shown[6])
+        trial = next(line for name, line in rows.items() if "trial jobs" in name)
+        self.assertRegex(trial[6], "beside: −96.[0-9] %, rand")
+
+    def test_figures_in_the_pages_of_policies_are_those_of_the_records(self):
+        sys.path.insert(0, os.path.join(ROOT, "tools", "evidence.d"))
+        try:
+            import figures # pylint: disable=import-outside-toplevel
+        finally:
+            sys.path.pop(0)
+        blocks = 0
+        for path in figures.pages():
+            text = text_of(path)
+            blocks += text.count("<!-- figures ")
+            self.assertEqual(text.count("<!-- figures "), len(figures.BLOCK.findall(text)), path)
+            self.assertTrue(figures.fill(text, os.path.join(FOLDER, "data")) == text,
+                            f"{path}: run tools/evidence pages")
+        self.assertGreater(blocks, 6)
 
     def test_readme_has_the_same_table(self):
         table = WRITTEN_BY_THE_TOOL.search(text_of(os.path.join(ROOT, "README.md"))).group(1)

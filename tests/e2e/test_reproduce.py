@@ -3,6 +3,7 @@ import json
 import unittest
 
 from support import Case
+from verdicts import check_rows
 
 
 class Reproduce(Case):
@@ -15,6 +16,7 @@ class Reproduce(Case):
         self.assertEqual(found["seeds"], [1])
         self.assertTrue(found["title"] and found["citation"] and found["setup"])
         self.assertTrue(all(chart["series"] for chart in found["charts"]))
+        check_rows(self, found["rows"])
         return {row["id"]: row for row in found["rows"]}
 
     def test_fitgpp_has_its_rows(self):
@@ -26,6 +28,10 @@ class Reproduce(Case):
         self.assertEqual((trial["published"], trial["tolerance"], trial["unit"]),
                          (-0.966, 0.015, "change"))
         self.assertNotIn("tolerance", rows["preempted_share"]) # nothing was published
+        self.assertEqual(rows["preempted_share"]["verdict"], "no figure published")
+        self.assertEqual((trial["direction"], trial["fidelity"], trial["price"]["row"],
+                          trial["beside"]["row"]),
+                         ("lower", "reconstructed", "be_p50_change", "te_p95_change_rand"))
         self.assertLess(trial["measured"], -0.9)
         self.assertLessEqual(trial["spread"][0], trial["measured"])
         self.assertGreaterEqual(trial["spread"][1], trial["measured"])
@@ -37,6 +43,14 @@ class Reproduce(Case):
             self.assertIn(name, rows)
         self.assertLess(rows["jct_change_vs_srtf"]["measured"], 0)
         self.assertLess(rows["worst_regret_vs_best"]["measured"], 0.05)
+
+    def test_the_table_says_what_a_figure_rests_on_and_costs(self):
+        done = self.berth("reproduce", "fitgpp", "--quick", "--seeds", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = {line.split()[0]: line for line in done.stdout.splitlines() if line.strip()}
+        self.assertRegex(lines["figure"], "verdict +fidelity +price")
+        self.assertRegex(lines["te_p95_change"], "reproduced +reconstructed +.* be_p50_change$")
+        self.assertRegex(lines["preempted_share"], "% +1 +reconstructed *$")
 
     def test_the_same_twice_is_the_same(self):
         self.assertEqual(self.rows("fitgpp"), self.rows("fitgpp"))

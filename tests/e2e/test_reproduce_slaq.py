@@ -3,6 +3,7 @@ import json
 import unittest
 
 from support import DATA, Case
+from verdicts import check_rows
 
 
 class ReproduceSlaq(Case):
@@ -10,6 +11,8 @@ class ReproduceSlaq(Case):
         done = self.berth("reproduce", "slaq", "--quick", "--seeds", "1", "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = {row["id"]: row for row in json.loads(done.stdout)["rows"]}
+        check_rows(self, list(rows.values()))
+        self.assertEqual({row["fidelity"] for row in rows.values()}, {"tuned"})
         for name in ("mean_loss_change", "t90_change", "t95_change",
                      "loss_seconds_change", "converged_change"):
             for suffix in ("", "_berth", "_oracle"):
@@ -17,6 +20,9 @@ class ReproduceSlaq(Case):
         measured = {name: row["measured"] for name, row in rows.items()}
         self.assertEqual(rows["mean_loss_change"]["published"], -0.73)
         self.assertEqual(rows["t90_change"]["published"], -0.44)
+        self.assertEqual([rows["t90_change"][key] for key in ("setting", "direction")],
+                         ["slaq,floor=0,horizon=0", "lower"])
+        self.assertEqual(rows["t90_change_berth"]["price"]["row"], "converged_change_berth")
         self.assertLess(measured["mean_loss_change"], -0.6)
         self.assertLess(measured["t90_change"], -0.35)
         self.assertLess(measured["t90_change_berth"], -0.2)

@@ -14,11 +14,15 @@ BEGIN, END = "<!-- evidence -->\n", "<!-- end of evidence -->\n"
 # README's rows: of each paper and bench, what it is best known by.
 HEADLINE_PAPERS = [
     ("fitgpp", "te_p95_change", "FitGpp: slowdown of trial jobs, 95 %, against FIFO"),
+    ("fitgpp", "be_p50_change", "FitGpp: slowdown of best-effort jobs, median, against FIFO"),
     ("xion", "jct_change_vs_srtf", "Xion: mean completion time against SRTF"),
     ("gavel", "las_jct_ratio_single", "Gavel: completion time, LAS over Gavel LAS, 5.6 jobs/h"),
     ("gavel", "makespan_ratio_fifo", "Gavel: makespan, FIFO over Gavel"),
     ("slaq", "t90_change", "SLAQ: time to 90 % of a model, against equal shares"),
+    ("slaq", "t90_change_berth", "Berth's default of SLAQ: the same"),
     ("jpas", "t90_change_best", "JPAS: time to 90 % of a model, best setting"),
+    ("jpas", "t95_change_best", "JPAS: time to 95 % of a model, best setting"),
+    ("jpas", "t90_change_best_berth", "Berth's variant of JPAS: time to 90 %, best setting"),
 ]
 HEADLINE_SPEED = [
     ("solve", "maxmin_4k", "max-min shares of 4,096 jobs"),
@@ -32,20 +36,30 @@ def find(rows, ident):
     return next((row for row in rows if row["id"] == ident), None)
 
 
-def headline(data):
-    """The table for README: published or a peer's, against measured."""
+def headline_papers(data):
+    """Published beside measured, with the setting and what the gain costs."""
     rows = []
     for paper, ident, what in HEADLINE_PAPERS:
         record = records.load("reproduce", paper, data)
         row = record and find(record["output"]["rows"], ident)
-        if row:
-            unit = row["unit"]
-            spread = f" ({words.span(unit, *row['spread'])})" if row["seeds"] > 1 else ""
-            rows.append((f"[{what}](docs/evidence/{paper}.md)",
-                         words.figure(unit, row["published"]) + " published",
-                         words.figure(unit, row["measured"]) + spread,
-                         row["verdict"] + (", in the quick study"
-                                           if record["output"]["quick"] else "")))
+        if not row:
+            continue
+        unit = row["unit"]
+        spread = f" ({words.span(unit, *row['spread'])})" if row["seeds"] > 1 else ""
+        setting = f"`{row['setting']}`" if "setting" in row else words.BLANK
+        rows.append((f"[{what}](docs/evidence/{paper}.md)", setting,
+                     words.figure(unit, row.get("published")),
+                     words.figure(unit, row["measured"]) + spread,
+                     (row["verdict"] if "published" in row else words.BLANK)
+                     + (", in the quick study" if record["output"]["quick"] else ""),
+                     papers.fidelity(row), papers.price(row)))
+    return words.table(("paper", "setting", "published", "measured", "verdict", "fidelity",
+                        "price, and a simpler policy beside it"), rows, (2, 3)) if rows else ""
+
+
+def headline(data):
+    """README's tables: papers, then a peer against measured, and what was survived."""
+    rows = []
     for suite, ident, what in HEADLINE_SPEED:
         record = records.load("bench", suite, data)
         row = record and find(record["output"]["rows"], ident)
@@ -54,8 +68,10 @@ def headline(data):
                          f"{words.figure(row['unit'], speed.of_peer(row))}, "
                          f"{speed.PEERS[row['versus']]}", words.figure(row["unit"], row["value"]),
                          f"{speed.times(row['ratio'])} as fast"))
-    return words.table(("", "published, or a peer in the same run", "measured", ""),
-                       rows + safe_rows(data), (1, 2))
+    rows += safe_rows(data)
+    tables = [headline_papers(data), words.table(("", "a peer in the same run", "measured", ""),
+                                                 rows, (1, 2)) if rows else ""]
+    return "\n".join(filter(None, tables))
 
 
 def safe_rows(data):
@@ -93,8 +109,10 @@ def index(data, written):
         if record:
             own = papers.published(record)
             rows.append((f"[{record['output']['title']}]({paper}.md)", len(own),
-                         papers.tally(own), words.seeds(record["seeds"]), record["date"]))
-    text += words.table(("paper", "figures", "verdicts", "seeds", "measured"), rows, (1,))
+                         papers.tally(own), papers.weakest_fidelity(own),
+                         words.seeds(record["seeds"]), record["date"]))
+    text += words.table(("paper", "figures", "verdicts", "fidelity", "seeds", "measured"), rows,
+                        (1,))
     text += "\n" + papers.VERDICT + "\n## Speed, faults, coverage\n\n"
     for name, what in (("speed", "how fast it is, beside CLP, task-spooler and Slurm alone"),
                        ("faults", "what was injected and survived"),

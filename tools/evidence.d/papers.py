@@ -9,15 +9,25 @@ import words
 from records import ROOT
 
 VERDICT = """\
-**As published** means: the published figure lies within the spread over seeds, or the mean over
-seeds is within the row's tolerance of it; the column *because* says which. **Close**: not so,
-but of the same sign and within twice the tolerance. **Faster**: a time, and shorter than
-published, which for times of programs was on another machine. **Differs**: anything else. The
-tolerances stand in `src/study`.
+**Reproduced** means: the mean over seeds is within the row's tolerance of the published figure; where
+the authors published one seed, that seed is. **Inconclusive**: it is not, and only the spread over seeds
+reaches the published figure. **Better** and **worse**: neither, and the row has a direction.
+**Differs**: neither, and it has none: a figure of a baseline, a ratio to a baseline that has published
+figures of its own, or a maximum over settings that were not published. **Faster**: a shorter running time of a program,
+on another machine. The tolerances stand in `src/study`; each row of a record in [data](data) has what its
+verdict is made from.
+
+**Fidelity** says what a measured figure rests on, the weakest part of it. **Released code**: the rules and
+the jobs of the authors' program. **Paper's text**: what the paper says. **Reconstructed**: parts of the
+rule or of the jobs are not published. **Tuned to match**: a part was chosen so that figures come near the
+published ones.
 """
 
+FIDELITY = {"released-code": "released code", "paper": "paper's text",
+            "reconstructed": "reconstructed", "tuned": "tuned to match"}
 DIFFERS = re.compile(r"<!-- differs ([^>]*?) -->\n(.*?)(?=\n\n|\n- |\n<!-- )", re.S)
-ORDER = ["differs", "close", "faster", "as published", "no figure published"]
+ORDER = ["differs", "worse", "better", "inconclusive", "faster", "reproduced"]
+OFF = ("differs", "worse", "better", "inconclusive")
 
 
 def known_reasons():
@@ -45,13 +55,35 @@ def reason_for(row, reasons):
     return ""
 
 
-def because(row):
-    """What the verdict 'as published' rests on."""
-    if row["verdict"] != "as published":
-        return words.BLANK
-    near = abs(row["measured"] - row["published"]) <= row["tolerance"]
-    inside = row["spread"][0] <= row["published"] <= row["spread"][1] and row["seeds"] > 1
-    return "mean and spread" if near and inside else "mean" if near else "spread"
+def fidelity(row):
+    return FIDELITY.get(row.get("fidelity"), words.BLANK)
+
+
+def weakest_fidelity(rows):
+    """'released code and reconstructed', in the order of trust."""
+    there = [name for key, name in FIDELITY.items() if any(row.get("fidelity") == key
+                                                           for row in rows)]
+    return " and ".join(filter(None, [", ".join(there[:-1]), *there[-1:]])) or words.BLANK
+
+
+def related(row, key):
+    """A row's price, or a simpler policy's figure: '+363.4 %, time to the end: …'."""
+    other = row.get(key)
+    return f"{words.figure(other['unit'], other['measured'])}, {other['what']}" if other else ""
+
+
+def price(row):
+    """What a figure costs elsewhere, and what a simpler policy gets."""
+    said = [f"{name}: {text}" for name, key in (("price", "price"), ("beside", "beside"))
+            if (text := related(row, key))]
+    return "; ".join(said) or words.BLANK
+
+
+def compared(row):
+    """What the verdict is about."""
+    if "compared_seed" in row:
+        return f"seed {row['compared_seed']}: {words.figure(row['unit'], row['compared'])}"
+    return "mean"
 
 
 def published(record):
@@ -59,7 +91,7 @@ def published(record):
 
 
 def tally(rows):
-    """'12 as published, 1 differs'."""
+    """'12 reproduced, 1 differs'."""
     counts = collections.Counter(row["verdict"] for row in rows)
     many = {"differs": "differ"}
     return ", ".join(f"{n} {many.get(verdict, verdict) if n > 1 else verdict}"
@@ -69,7 +101,8 @@ def tally(rows):
 def row_cells(row):
     return (f"`{row['id']}`", row["what"], words.figure(row["unit"], row["published"]),
             words.figure(row["unit"], row["measured"]), words.span(row["unit"], *row["spread"]),
-            row["seeds"], "± " + tolerance(row), row["verdict"], because(row))
+            row["seeds"], "± " + tolerance(row), compared(row), row["verdict"], fidelity(row),
+            price(row))
 
 
 def tolerance(row):
@@ -78,8 +111,8 @@ def tolerance(row):
     return words.figure(row["unit"], row["tolerance"])
 
 
-HEAD = ("row", "what", "published", "measured", "spread", "seeds", "tolerance", "verdict",
-        "because")
+HEAD = ("row", "what", "published", "measured", "spread", "seeds", "tolerance", "compared",
+        "verdict", "fidelity", "price, and a simpler policy beside it")
 NUMBERS = (2, 3, 4, 5, 6)
 
 
@@ -87,12 +120,16 @@ def table_of(rows):
     return words.table(HEAD, [row_cells(row) for row in rows], NUMBERS)
 
 
+UNKNOWN = dict.fromkeys(OFF, "not known.") | {
+    "inconclusive": "seeds differ by more than the tolerance; more of them would tell."}
+
+
 def what_differs(rows, reasons):
-    """Rows that are not as published, those with one reason together."""
-    off = [row for row in rows if row["verdict"] in ("differs", "close")]
+    """Rows that are not reproduced, those with one reason together."""
+    off = [row for row in rows if row["verdict"] in OFF]
     faster = [row for row in rows if row["verdict"] == "faster"]
     if not off and not faster:
-        return "Every published figure came out as published.\n"
+        return "Every published figure was reproduced.\n"
     told = collections.OrderedDict()
     for row in sorted(off, key=lambda row: ORDER.index(row["verdict"])):
         told.setdefault((row["verdict"], reason_for(row, reasons)), []).append(row)
@@ -103,8 +140,9 @@ def what_differs(rows, reasons):
                          f"{words.figure(row['unit'], row['published'])} published, "
                          f"{words.figure(row['unit'], row['measured'])} measured"
                          + (f" ({words.span(row['unit'], *row['spread'])})"
-                            if row["seeds"] > 1 else ""))
-        lines.append(f"  - Why: {reason or 'not known.'}")
+                            if row["seeds"] > 1 else "")
+                         + (f", {compared(row)}" if "compared_seed" in row else ""))
+        lines.append(f"  - Why: {reason or UNKNOWN[verdict]}")
     if faster:
         lines.append("- **faster**: " + ", ".join(f"`{row['id']}`" for row in faster))
     return "\n".join(lines) + "\n"
@@ -176,8 +214,8 @@ def page(record, pictures, reasons):
     if silent:
         text += ("## Measured, nothing published\n\n<details><summary>"
                  f"{words.plural(len(silent), 'row')}</summary>\n\n" + words.table(
-                     ("row", "what", "measured", "spread", "seeds"),
+                     ("row", "what", "measured", "spread", "seeds", "fidelity"),
                      [(f"`{row['id']}`", row["what"], words.figure(row["unit"], row["measured"]),
-                       words.span(row["unit"], *row["spread"]), row["seeds"]) for row in silent],
-                     (2, 3, 4)) + "\n</details>\n")
+                       words.span(row["unit"], *row["spread"]), row["seeds"], fidelity(row))
+                      for row in silent], (2, 3, 4)) + "\n</details>\n")
     return text
