@@ -167,8 +167,8 @@ static void add_against_srtf(struct reproduction *r, const struct xion_experimen
     char id[64];
     char what[128];
     char text[96];
-    snprintf(text, sizeof text, "xion: cost factor %g, mean over %u clusters and loads",
-             cost, count);
+    snprintf(text, sizeof text, "cost factor %g, mean over %u clusters and loads", cost,
+             count);
     const char *setting = arena_text(&r->arena, text);
     snprintf(id, sizeof id, dear ? "jct_change_vs_srtf" : "jct_change_vs_srtf@%g",
              cost);
