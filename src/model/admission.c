@@ -30,15 +30,16 @@ void admission_release(struct admission *admission)
     arena_release(&admission->names);
 }
 
-static uint32_t entity_number(struct admission *admission, const char *name)
+/* The number of a name, the next one if it is new; 0: it has none. */
+static uint32_t number_name(struct map *names, uint32_t *count, const char *name)
 {
     if (!name || !*name)
         return 0;
     uint64_t hash = hash_text(name);
-    uint32_t number = map_find(&admission->entities, hash);
+    uint32_t number = map_find(names, hash);
     if (number == MAP_NONE) {
-        number = ++admission->entity_count;
-        map_put(&admission->entities, hash, number);
+        number = ++*count;
+        map_put(names, hash, number);
     }
     return number;
 }
@@ -328,8 +329,9 @@ int admission_make_job(struct admission *admission, const struct job_spec *spec,
                        .cpu_milli = spec->cpu_milli,
                        .mem_mib = spec->mem_mib,
                        .kind = KIND_NONE,
-                       .entity = entity_number(admission, spec->entity),
-                       .steps_total = spec->steps,
+                       .entity = number_name(&admission->entities,
+                                             &admission->entity_count, spec->entity),
+                       .steps_total = spec->undeclared ? 0 : spec->steps,
                        .submit_ns = spec->submit_ns,
                        .grace_ns = spec->grace_ns,
                        .pause_ns = spec->pause_ns,
@@ -344,7 +346,7 @@ int admission_make_job(struct admission *admission, const struct job_spec *spec,
                        .overlap = spec->overlap,
                        .sends_per_s = spec->may_send ? (double)NAN : 0,
                        .curve = spec->curve };
-    if (job.curve.family == LEARNING_POINTS)
+    if (spec->undeclared || job.curve.family == LEARNING_POINTS)
         job.curve = (struct learning){ 0 }; /* not known beforehand */
     if (spec->kind) {
         job.kind = throughput_find(admission->rates, spec->kind);

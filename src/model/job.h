@@ -68,6 +68,7 @@ struct job_spec {
     uint32_t cpu_milli;          /* of the whole gang, shared out by GPUs           */
     uint32_t mem_mib;            /* of the whole gang                               */
     double steps;                /* work; 0: unknown                                */
+    bool undeclared;             /* simulated: no policy is told its work           */
     int64_t grace_ns;            /* grace period: time to save before it is killed  */
     int64_t pause_ns;            /* time it takes to checkpoint                     */
     int64_t load_ns;             /* time to resume: from its start to its first step */

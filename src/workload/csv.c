@@ -65,6 +65,7 @@ static const struct field fields[COLUMN_COUNT] = {
     [COLUMN_FAILS] = { "fails", FIELD_FLAG, AT(fails) },
     [COLUMN_NODELIST] = { "nodelist", FIELD_WORD, AT(nodelist) },
     [COLUMN_EXCLUDE] = { "exclude", FIELD_WORD, AT(exclude) },
+    [COLUMN_DECLARED] = { "declared", FIELD_OTHER, AT(undeclared) },
 };
 
 /* Written even where they are 0; the others are empty then. */
@@ -120,7 +121,7 @@ static int unknown_column(struct source *source, const char *name, struct error 
                      clean ? suggest_names(hint, sizeof hint, name, names) : "");
 }
 
-static int check_columns(struct source *source, uint32_t seen, struct error *err)
+static int check_columns(struct source *source, uint64_t seen, struct error *err)
 {
     const char *name = source->reader.name;
     if (!(seen & COLUMN_BIT(COLUMN_SUBMIT)))
@@ -146,7 +147,7 @@ static int csv_open(void *self, struct source *source, struct error *err)
     r = table_header(table, err);
     if (r < 0)
         return r;
-    uint32_t seen = 0;
+    uint64_t seen = 0;
     for (uint32_t i = 0; i < table->name_count; i++) {
         uint32_t column = 0;
         while (column < COLUMN_COUNT &&
@@ -217,6 +218,17 @@ static int read_flag(const struct table *table, uint32_t at, bool *ret_flag,
         return table_wrong(table, at, "0 or 1", err);
     *ret_flag = *field->text == '1';
     return 0;
+}
+
+/* The column says what is declared, the description what is not: 1 is the default. */
+static int read_declared(const struct table *table, uint32_t at, bool *ret_undeclared,
+                         struct error *err)
+{
+    bool declared = true;
+    int r = read_flag(table, at, &declared, err);
+    if (r == 0)
+        *ret_undeclared = !declared;
+    return r;
 }
 
 static int read_choice(const struct table *table, uint32_t at,
@@ -292,6 +304,8 @@ static int read_other(struct csv *csv, const struct table *table, uint32_t at,
         return read_number(table, at, SECONDS_MAX, work, err);
     case COLUMN_OVERLAP:
         return read_overlap(table, at, &spec->overlap, err);
+    case COLUMN_DECLARED:
+        return read_declared(table, at, &spec->undeclared, err);
     default:
         return read_curve(table, at, &spec->curve, csv->points, err);
     }
@@ -334,7 +348,7 @@ static int read_field(struct csv *csv, const struct table *table, uint32_t at,
 }
 
 /* Check rules about several fields; 'given' are the columns that are not empty. */
-static int check_row(const struct table *table, struct trace_row *row, uint32_t given,
+static int check_row(const struct table *table, struct trace_row *row, uint64_t given,
                      double work, struct error *err)
 {
     const struct job_spec *spec = &row->spec;
@@ -390,7 +404,7 @@ static int csv_next(void *self, struct source *source, struct trace_row *row,
                          source->reader.name, (unsigned long long)source->reader.line);
     row->run_ns = -1;
     double work = 0;
-    uint32_t given = 0;
+    uint64_t given = 0;
     for (uint32_t i = 0; i < table->field_count; i++) {
         if (table->fields[i].bytes == 0)
             continue;
@@ -473,6 +487,8 @@ static void put_other(FILE *file, enum csv_column column, const struct job_spec 
         put_real(file, job->steps);
     if (column == COLUMN_OVERLAP && job->overlap > 0)
         put_real(file, job->overlap);
+    if (column == COLUMN_DECLARED)
+        fputc(job->undeclared ? '0' : '1', file);
     if (column == COLUMN_CURVE && job->curve.family != LEARNING_NONE)
         put_text(file, learning_text(&job->curve, text));
 }
@@ -526,7 +542,7 @@ static void put_field(FILE *file, enum csv_column column, const struct job_spec 
     }
 }
 
-static void put_line(FILE *file, uint32_t columns, const struct job_spec *job)
+static void put_line(FILE *file, uint64_t columns, const struct job_spec *job)
 {
     bool first = true;
     for (uint32_t c = 0; c < COLUMN_COUNT; c++) {
@@ -545,7 +561,7 @@ static void put_line(FILE *file, uint32_t columns, const struct job_spec *job)
 
 int workload_write(struct workload *workload, FILE *file, struct error *err)
 {
-    uint32_t columns = workload_facts(workload)->columns;
+    uint64_t columns = workload_facts(workload)->columns;
     fputs("#berth-jobs 1\n", file);
     put_line(file, columns, NULL);
     struct job_spec job;

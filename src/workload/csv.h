@@ -52,10 +52,11 @@ enum csv_column {
     COLUMN_FAILS,
     COLUMN_NODELIST,
     COLUMN_EXCLUDE,
-    COLUMN_COUNT, /* at most 32: a set of them is one word */
+    COLUMN_DECLARED,
+    COLUMN_COUNT, /* at most 64: a set of them is one word */
 };
 
-#define COLUMN_BIT(column) (UINT32_C(1) << (column))
+#define COLUMN_BIT(column) (UINT64_C(1) << (column))
 
 /* What nearly every trace has. */
 #define COLUMNS_BASIC \

@@ -37,7 +37,7 @@ struct format {
     bool sorted;       /* by submission, so it streams; else it is read whole   */
     bool unique;       /* no two jobs of one name                               */
     bool keeps_clock;  /* submission times stay; else the first one becomes 0   */
-    uint32_t columns;  /* what its jobs have, for writing: bits of enum csv_column  */
+    uint64_t columns;  /* what its jobs have, for writing: bits of enum csv_column  */
     size_t self_size;  /* private state: zeroed                                 */
 
     /*

@@ -19,7 +19,7 @@ struct preset {
     const char *name;           /* as written before the colon                */
     const char *brief;          /* one line                                   */
     const struct field *params; /* its settings, stored in self before open() */
-    uint32_t columns;           /* what its jobs have: bits of enum csv_column    */
+    uint64_t columns;           /* what its jobs have: bits of enum csv_column    */
     size_t self_size;           /* private state: zeroed                      */
 
     /*

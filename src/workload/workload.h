@@ -31,7 +31,7 @@ struct workload_facts {
     int64_t last_submit_ns;  /* has dates, else since whatever it counts from */
     __int128 gpu_milli_ns;   /* thousandths of a GPU times run time           */
     bool gpu_time_known;     /* false if a job's run time is not in the file  */
-    uint32_t columns;        /* worth writing: bits of enum csv_column            */
+    uint64_t columns;        /* worth writing: bits of enum csv_column            */
 };
 
 /* Sum of GPUs times run time. */

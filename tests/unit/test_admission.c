@@ -41,6 +41,21 @@ static void refuse(struct desk *desk, struct job_spec spec, const char *why)
     assert_int_equal(job.id, 77); /* nothing is written */
 }
 
+/* The simulated executor knows how much it is; the scheduler's record does not. */
+static void work_that_is_not_declared_is_unknown(void **state)
+{
+    struct desk desk;
+    open_desk(&desk, "2xv100:4");
+    struct learning curve = { .family = LEARNING_EXP, .mu = 0.9, .kmax = 9 };
+    struct job_spec spec = { .gpus = 2, .steps = 9, .curve = curve };
+    assert_int_equal(accept(&desk, spec).curve.family, LEARNING_EXP);
+    spec.undeclared = true;
+    struct job job = accept(&desk, spec);
+    assert_true(job.steps_total == 0);
+    assert_int_equal(job.curve.family, LEARNING_NONE); /* its end would give it away */
+    close_desk(&desk);
+}
+
 static void omitted_fields_have_defaults(void **state)
 {
     struct desk desk;
@@ -227,6 +242,7 @@ static void a_refused_job_holds_no_set(void **state)
 }
 
 RUN_CASES(TEST(omitted_fields_have_defaults),
+          TEST(work_that_is_not_declared_is_unknown),
           TEST(an_elastic_job_has_one_on_each_of_its_nodes),
           TEST(entities_are_numbered_in_order),
           TEST(only_types_that_fit_the_job_are_kept),
