@@ -257,7 +257,8 @@ static void apply_finished(struct metrics *metrics, const struct view *view,
                                .wait_s = (double)job->waited_ns * 1e-9,
                                .slowdown = 1,
                                .fairness = 1,
-                               .class = job->class };
+                               .class = job->class,
+                               .user = job->user };
     if (alone_s > 0 && jct_s > 0) {
         row.slowdown = jct_s / alone_s;
         row.fairness = fairness_of(metrics, view, job, jct_s, event->steps);

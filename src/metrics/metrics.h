@@ -22,6 +22,7 @@ struct metrics_job {
     double slowdown; /* jct over its time alone on the fastest type                 */
     double fairness; /* jct over its time on an equal share of the cluster (Themis) */
     enum job_class class;
+    uint32_t user; /* by admission's number; 0: not known */
 };
 
 /* GPU-time that made no new steps, by cause. */

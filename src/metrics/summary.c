@@ -49,6 +49,8 @@ const struct summary_figure summary_figures[] = {
     SPREAD("slowdown.all", "slowdown", "", "largest"),
     SPREAD("slowdown.te", "slowdown of trial jobs", "", "largest"),
     SPREAD("slowdown.be", "slowdown of best-effort jobs", "", "largest"),
+    { "slowdown.worst_user", "mean slowdown of the user who fares worst", "",
+      BETTER_LESS },
     { "finish_time_fairness.mean", "finish-time fairness, mean", "", BETTER_LESS },
     { "finish_time_fairness.p50", "finish-time fairness, median", "", BETTER_LESS },
     { "finish_time_fairness.p95", "finish-time fairness, 95 %", "", BETTER_LESS },
@@ -203,6 +205,31 @@ static void set_times(struct summary *summary, const struct metrics *metrics)
     arena_release(&arena);
 }
 
+/* The largest mean slowdown of a user's jobs; jobs whose user is not known do not count. */
+static void set_worst_user(struct summary *summary, const struct metrics *metrics)
+{
+    uint32_t user_top = 0;
+    for (size_t i = 0; i < metrics->job_count; i++)
+        if (metrics->jobs[i].user > user_top)
+            user_top = metrics->jobs[i].user;
+    if (user_top == 0)
+        return;
+    struct arena arena;
+    arena_init(&arena, 0);
+    double *sums = arena_array(&arena, double, user_top + 1);
+    double *counts = arena_array(&arena, double, user_top + 1);
+    for (size_t i = 0; i < metrics->job_count; i++) {
+        sums[metrics->jobs[i].user] += metrics->jobs[i].slowdown;
+        counts[metrics->jobs[i].user]++;
+    }
+    double worst = 0;
+    for (uint32_t user = 1; user <= user_top; user++)
+        if (counts[user] > 0 && sums[user] / counts[user] > worst)
+            worst = sums[user] / counts[user];
+    set_figure(summary, "slowdown.worst_user", worst);
+    arena_release(&arena);
+}
+
 static void set_gpu_time(struct summary *summary, const struct metrics *metrics,
                          const struct cluster *cluster)
 {
@@ -327,6 +354,7 @@ void summary_make(struct summary *summary, const struct metrics *metrics,
         set_series(summary, &metrics->series);
     }
     set_times(summary, metrics);
+    set_worst_user(summary, metrics);
     if (ledger)
         set_ledger(summary, ledger);
     if (quality)

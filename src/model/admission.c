@@ -27,6 +27,7 @@ void admission_release(struct admission *admission)
 {
     node_sets_release(&admission->sets);
     map_release(&admission->entities);
+    map_release(&admission->users);
     arena_release(&admission->names);
 }
 
@@ -331,6 +332,8 @@ int admission_make_job(struct admission *admission, const struct job_spec *spec,
                        .kind = KIND_NONE,
                        .entity = number_name(&admission->entities,
                                              &admission->entity_count, spec->entity),
+                       .user = number_name(&admission->users, &admission->user_count,
+                                           spec->user),
                        .steps_total = spec->undeclared ? 0 : spec->steps,
                        .submit_ns = spec->submit_ns,
                        .grace_ns = spec->grace_ns,

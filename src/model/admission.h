@@ -10,13 +10,15 @@ struct cluster;
 struct error;
 struct throughput;
 
-/* Names of entities, numbered as they are met; 0 is none. */
+/* Names of entities and of users, numbered as they are met; 0 is none. */
 struct admission {
     const struct cluster *cluster;
     const struct throughput *rates;
     struct arena names;
     struct map entities; /* hash of the name to its number */
     uint32_t entity_count;
+    struct map users; /* the same of users */
+    uint32_t user_count;
     struct node_sets sets; /* of jobs that may run on some nodes only */
 };
 

@@ -124,6 +124,7 @@ struct job {
     struct node_set *set; /* nodes it may use; NULL: any */
     uint32_t kind;        /* row of the throughput table, or KIND_NONE */
     uint32_t entity;      /* 0: none */
+    uint32_t user;        /* who submitted it, by a number; 0: not known */
     bool stays;           /* once it runs, until it ends */
     bool spread;
     bool spread_now;        /* in more nodes than needed               */

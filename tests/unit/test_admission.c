@@ -56,6 +56,20 @@ static void work_that_is_not_declared_is_unknown(void **state)
     close_desk(&desk);
 }
 
+static void users_are_numbered_as_they_are_met(void **state)
+{
+    struct desk desk;
+    open_desk(&desk, "2xv100:4");
+    uint32_t ada = accept(&desk, (struct job_spec){ .gpus = 1, .user = "ada" }).user;
+    uint32_t ben = accept(&desk, (struct job_spec){ .gpus = 1, .user = "ben" }).user;
+    assert_int_equal(ada, 1);
+    assert_int_equal(ben, 2);
+    assert_int_equal(accept(&desk, (struct job_spec){ .gpus = 1, .user = "ada" }).user,
+                     ada);
+    assert_int_equal(accept(&desk, (struct job_spec){ .gpus = 1 }).user, 0);
+    close_desk(&desk);
+}
+
 static void omitted_fields_have_defaults(void **state)
 {
     struct desk desk;
@@ -243,6 +257,7 @@ static void a_refused_job_holds_no_set(void **state)
 
 RUN_CASES(TEST(omitted_fields_have_defaults),
           TEST(work_that_is_not_declared_is_unknown),
+          TEST(users_are_numbered_as_they_are_met),
           TEST(an_elastic_job_has_one_on_each_of_its_nodes),
           TEST(entities_are_numbered_in_order),
           TEST(only_types_that_fit_the_job_are_kept),

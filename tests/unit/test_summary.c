@@ -101,5 +101,33 @@ static void names_nest_at_the_dots(void **state)
     world_release(&w);
 }
 
+/* By the mean of each user's jobs; a job of nobody's does not count. */
+static void the_worst_user_is_found(void **state)
+{
+    struct world w;
+    struct metrics metrics;
+    struct summary summary;
+    empty(&metrics, &w);
+    struct metrics_job jobs[] = { { .slowdown = 9, .user = 0 },
+                                  { .slowdown = 2, .user = 3 },
+                                  { .slowdown = 4, .user = 3 },
+                                  { .slowdown = 5, .user = 1 },
+                                  { .slowdown = 1, .user = 1 } };
+    metrics.jobs = jobs;
+    metrics.job_count = 1;
+    summary_make(&summary, &metrics, NULL, NULL, &w.cluster);
+    assert_true(isnan(summary_value(&summary, "slowdown.worst_user")));
+    metrics.job_count = 4;
+    summary_make(&summary, &metrics, NULL, NULL, &w.cluster);
+    assert_near(summary_value(&summary, "slowdown.worst_user"), 5, 1e-9);
+    metrics.job_count = 5;
+    summary_make(&summary, &metrics, NULL, NULL, &w.cluster);
+    assert_near(summary_value(&summary, "slowdown.worst_user"), 3, 1e-9);
+    metrics.jobs = NULL;
+    metrics_release(&metrics);
+    world_release(&w);
+}
+
 RUN_CASES(TEST(every_figure_has_a_name_of_its_own),
-          TEST(without_jobs_only_counts_apply), TEST(names_nest_at_the_dots));
+          TEST(without_jobs_only_counts_apply), TEST(names_nest_at_the_dots),
+          TEST(the_worst_user_is_found));
