@@ -45,14 +45,31 @@ struct cluster_preset {
     const char *brief;
     struct node_group batches[4]; /* ended by a count of 0 */
     bool first_fit;
+    double oversubscription; /* of the racks' uplinks; 0: none */
 };
+
+#define V100(nodes, gpus, ...) \
+    { \
+        nodes, "v100", gpus, .usd_per_hour = 0.74, .speed = 1, __VA_ARGS__ \
+    }
+#define P100(nodes, gpus, ...) \
+    { \
+        nodes, "p100", gpus, .usd_per_hour = 0.43, .speed = 0.5, __VA_ARGS__ \
+    }
+#define K80(nodes, gpus, ...) \
+    { \
+        nodes, "k80", gpus, .usd_per_hour = 0.135, .speed = 0.2, __VA_ARGS__ \
+    }
 
 static const struct cluster_preset presets[] = {
     { "gavel-36",
       "36 V100, 36 P100 and 36 K80, one per node (Gavel's simulated cluster)",
-      { { 36, "v100", 1, .usd_per_hour = 0.74, .speed = 1 },
-        { 36, "p100", 1, .usd_per_hour = 0.43, .speed = 0.5 },
-        { 36, "k80", 1, .usd_per_hour = 0.135, .speed = 0.2 } } },
+      { V100(36, 1), P100(36, 1), K80(36, 1) } },
+    { "mixed-112",
+      "4 nodes of 8 V100, 4 of 8 P100 and 6 of 8 K80, 4 a rack (for workload mixed)",
+      { V100(4, 8, .nodes_per_rack = 4), P100(4, 8, .nodes_per_rack = 4),
+        K80(6, 8, .nodes_per_rack = 4) },
+      .oversubscription = 2 },
     { "fitgpp-84",
       "84 nodes of 8 GPUs, 32 CPUs and 256 GiB, filled first fit (FitGpp's simulation)",
       { { 84, "v100", 8, .cpus = 32, .mem_gib = 256 } },
@@ -74,6 +91,18 @@ static const struct cluster_preset presets[] = {
       "8 nodes of 8 V100 (a common size of test beds)",
       { { 8, "v100", 8, .link_gbps = 100 } } },
     { "lab-4", "one node of 4 GPUs", { { 1, "gpu", 4 } } },
+    { "lab-44",
+      "unequal nodes of 8 and 4 V100, 4 P100 and 2 K80 (for workload lab)",
+      { V100(1, 8), V100(2, 4), P100(4, 4), K80(6, 2) } },
+    { "industry-256",
+      "16 nodes of 8 V100 and 16 of 8 P100, 8 a rack (for workload industry)",
+      { V100(16, 8, .nodes_per_rack = 8, .link_gbps = 100),
+        P100(16, 8, .nodes_per_rack = 8, .link_gbps = 100) },
+      .oversubscription = 2 },
+    { "sweeps-64",
+      "4 nodes of 8 V100 and 4 of 8 P100 (for workload sweeps)",
+      { V100(4, 8), P100(4, 8) } },
+    { "box-8", "one node of 8 V100 (for workload box)", { V100(1, 8) } },
     { 0 },
 };
 
@@ -617,6 +646,8 @@ int cluster_load(struct cluster *cluster, struct arena *arena, const char *text,
                 count++;
             int r = build_cluster(cluster, arena, p->name, p->batches, count, err);
             cluster->first_fit = p->first_fit;
+            if (p->oversubscription > 0)
+                cluster->oversubscription = p->oversubscription;
             return r;
         }
     const char *dot = strrchr(text, '.');

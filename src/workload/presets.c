@@ -4,11 +4,13 @@
 #include "workload/preset.h"
 
 extern const struct preset preset_synthetic, preset_fitgpp, preset_xion, preset_gavel,
-    preset_jpas, preset_slaq;
+    preset_jpas, preset_slaq, preset_mixed, preset_lab, preset_industry, preset_sweeps,
+    preset_box;
 
 const struct preset *const preset_list[] = {
-    &preset_synthetic, &preset_fitgpp, &preset_xion, &preset_gavel,
-    &preset_jpas,      &preset_slaq,   NULL,
+    &preset_synthetic, &preset_mixed,  &preset_fitgpp, &preset_xion,
+    &preset_gavel,     &preset_jpas,   &preset_slaq,   &preset_lab,
+    &preset_industry,  &preset_sweeps, &preset_box,    NULL,
 };
 
 const struct preset *preset_find(const char *name)

@@ -29,6 +29,7 @@ PRESETS = {
     "gavel": "gavel-36 gavel:lam=60,jobs=100,multi=true,slos=true",
     "jpas": "jpas-13 jpas:jobs=12",
     "slaq": "slaq-20 slaq:jobs=20",
+    "mixed": "mixed-112 mixed:jobs=120",
 }
 
 # What a plain run does not reach: settings, faults, wrong estimates, packets.

@@ -57,6 +57,29 @@ static void presets_are_as_published(void **state)
     assert_int_equal(cluster.node_count, 552);
 }
 
+static void presets_of_mixed_workloads_have_types_and_racks(void **state)
+{
+    load("mixed-112");
+    assert_int_equal(cluster.gpu_count, 112);
+    assert_int_equal(cluster.node_count, 14);
+    assert_int_equal(cluster.rack_count, 4);
+    assert_true(cluster.oversubscription == 2);
+    assert_int_equal(cluster.types[0].gpu_count, 32);
+    assert_int_equal(cluster.types[2].gpu_count, 48);
+    assert_true(cluster.types[2].speed == 0.2);
+    load("lab-44");
+    assert_int_equal(cluster.gpu_count, 44);
+    assert_int_equal(cluster.shape_count, 4);
+    assert_true(cluster.oversubscription == 1);
+    load("industry-256");
+    assert_int_equal(cluster.gpu_count, 256);
+    assert_int_equal(cluster.rack_count, 4);
+    load("sweeps-64");
+    assert_int_equal(cluster.gpu_count, 64);
+    load("box-8");
+    assert_int_equal(cluster.gpu_count, 8);
+}
+
 static void assert_wrong(const char *text, const char *sentence)
 {
     err.text[0] = '\0';
@@ -290,8 +313,10 @@ static void a_cluster_is_read_from_its_file(void **state)
 }
 
 RUN_CASES(CASE(short_hand_is_one_gpu_per_node_or_nodes_of_many),
-          CASE(presets_are_as_published), CASE(wrong_short_hand_is_refused),
-          CASE(short_hand_has_a_ceiling), CASE(many_kinds_of_node_are_counted_by_shape),
+          CASE(presets_are_as_published),
+          CASE(presets_of_mixed_workloads_have_types_and_racks),
+          CASE(wrong_short_hand_is_refused), CASE(short_hand_has_a_ceiling),
+          CASE(many_kinds_of_node_are_counted_by_shape),
           CASE(types_are_looked_up_by_name), CASE(yaml_sets_everything),
           CASE(yaml_may_leave_most_things_out),
           CASE(more_types_than_there_can_be_are_refused),
