@@ -8,10 +8,12 @@
 #include "base/json.h"
 #include "version.h"
 
-extern const struct study study_fitgpp, study_gavel, study_jpas, study_slaq, study_xion;
+extern const struct study study_fitgpp, study_gavel, study_jpas, study_one, study_slaq,
+    study_xion;
 
 const struct study *const study_list[] = { &study_fitgpp, &study_xion, &study_gavel,
-                                           &study_slaq,   &study_jpas, NULL };
+                                           &study_slaq,   &study_jpas, &study_one,
+                                           NULL };
 
 int reproduction_run(struct reproduction *reproduction, const struct study *study,
                      bool quick, uint32_t seeds, struct error *err)
@@ -78,6 +80,8 @@ const char *reproduction_verdict(const struct finding *finding)
 {
     double published = finding->published;
     double compared = compared_value(finding);
+    if (!isnan(finding->target))
+        return finding->measured <= finding->target ? "better" : "worse";
     if (isnan(published))
         return "no figure published";
     if (fabs(compared - published) <= finding->tolerance)
@@ -119,6 +123,7 @@ struct finding *reproduction_row(struct reproduction *reproduction, const char *
                                  .high = -INFINITY,
                                  .values = kept,
                                  .seeds = count,
+                                 .target = NAN,
                                  .first_seed = reproduction->study->seed_first,
                                  .compared_seed = NO_SEED,
                                  .fidelity = reproduction->study->fidelity };
@@ -129,6 +134,11 @@ struct finding *reproduction_row(struct reproduction *reproduction, const char *
         finding->high = fmax(finding->high, values[i]);
     }
     return finding;
+}
+
+void reproduction_target(struct reproduction *reproduction, double target)
+{
+    reproduction->findings[reproduction->finding_count - 1].target = target;
 }
 
 void reproduction_setup(struct reproduction *reproduction, const char *what,
@@ -258,6 +268,8 @@ static struct json *row_json(const struct reproduction *reproduction,
         json_put_text(row, "setting", finding->setting);
     json_put_text(row, "unit", finding->unit);
     put_comparison(row, finding);
+    if (!isnan(finding->target))
+        json_put_number(row, "target", finding->target);
     json_put_number(row, "measured", finding->measured);
     json_add_number(spread, finding->low);
     json_add_number(spread, finding->high);

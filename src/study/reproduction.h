@@ -51,6 +51,7 @@ struct finding {
     const char *setting;            /* policy and settings, or NULL              */
     const char *price;  /* row that says what the gain costs, by id; or NULL     */
     const char *beside; /* row with the figure of a simpler policy, by id        */
+    double target; /* of a regret: at most so much; NAN: none */
 };
 
 struct reproduction {
@@ -74,6 +75,7 @@ struct study {
     uint32_t seeds_full, seeds_quick;
     uint32_t seed_first; /* the lowest seed it uses */
     enum finding_fidelity fidelity;
+    bool apart;          /* no paper's: not among all of them */
     int (*run)(struct reproduction *reproduction, struct error *err);
 };
 
@@ -114,6 +116,9 @@ struct finding *reproduction_row(struct reproduction *reproduction, const char *
                                  const char *what, const char *unit, double published,
                                  double tolerance, const double *values,
                                  uint32_t count);
+
+/* The last row is to be at most 'target': its verdict is "better" if it is, else "worse". */
+void reproduction_target(struct reproduction *reproduction, double target);
 
 /* A part of the setup; 'origin' is "published", "reconstructed" or "ours". */
 void reproduction_setup(struct reproduction *reproduction, const char *what,

@@ -39,8 +39,8 @@ static const char *format_value(char *text, size_t size, const char *unit, doubl
 
 static void print_table(const struct reproduction *r, FILE *file)
 {
-    static const struct text_table_column columns[] = {
-        { "figure", false, 0 },    { "published", true, 0 }, { "measured", true, 0 },
+    const struct text_table_column columns[] = {
+        { "figure", false, 0 },    { r->study->apart ? "at most" : "published", true, 0 }, { "measured", true, 0 },
         { "over seeds", true, 0 }, { "seeds", true, 0 },     { "verdict", false, 0 },
         { "fidelity", false, 0 },  { "price", true, 0 },
     };
@@ -52,7 +52,8 @@ static void print_table(const struct reproduction *r, FILE *file)
         char high[32];
         text_table_add(&table, "%s", f->id);
         text_table_add(&table, "%s",
-                       format_value(text, sizeof text, f->unit, f->published));
+                       format_value(text, sizeof text, f->unit,
+                                    isnan(f->target) ? f->published : f->target));
         text_table_add(&table, "%s",
                        format_value(text, sizeof text, f->unit, f->measured));
         if (f->seeds > 1)
@@ -63,7 +64,7 @@ static void print_table(const struct reproduction *r, FILE *file)
             text_table_add(&table, "%s", "");
         text_table_add(&table, "%u", f->seeds);
         text_table_add(&table, "%s",
-                       isnan(f->published) ? "" : reproduction_verdict(f));
+                       isnan(f->published) && isnan(f->target) ? "" : reproduction_verdict(f));
         text_table_add(&table, "%s", reproduction_fidelity(f->fidelity));
         const struct finding *price = reproduction_find(r, f->price);
         if (price)
@@ -134,8 +135,8 @@ static int run_study(const struct flags *flags, const struct study *study)
 static int reproduce_run(const struct flags *flags)
 {
     if (flags->word_count != 1)
-        return command_wrong(flags,
-                             "want one paper: fitgpp, xion, gavel, slaq, jpas, or all");
+        return command_wrong(
+            flags, "want one study: fitgpp, xion, gavel, slaq, jpas, one, or all");
     const char *name = flags->words[0];
     const char *names[STUDIES_MAX + 2] = { "all" };
     bool all = strcmp(name, "all") == 0;
@@ -147,7 +148,7 @@ static int reproduce_run(const struct flags *flags)
         return command_wrong(flags, "--json and --report both want standard output");
     for (uint32_t i = 0; study_list[i]; i++) {
         names[i + 1] = study_list[i]->name;
-        if (!all && strcmp(name, study_list[i]->name) != 0)
+        if (all ? study_list[i]->apart : strcmp(name, study_list[i]->name) != 0)
             continue;
         if (found && !flags_get(flags, "json"))
             putchar('\n');
@@ -167,7 +168,7 @@ const struct command command_reproduce = {
     .name = "reproduce",
     .group = "Study",
     .brief = "measure a paper's figures again and compare",
-    .usage = "fitgpp|xion|gavel|slaq|jpas|all [flags]",
+    .usage = "fitgpp|xion|gavel|slaq|jpas|one|all [flags]",
     .flags = reproduce_flags,
     .more =
         "fitgpp   slowdown of trial and best-effort jobs (OpML 2019)\n"
@@ -175,6 +176,7 @@ const struct command command_reproduce = {
         "gavel    completion time over load, makespan, fairness, money (OSDI 2020)\n"
         "slaq     quality of models when GPUs go to those that learn (SoCC 2017)\n"
         "jpas     time to a good model when early jobs' packets go first (JNCA 2020)\n"
+        "one      what one policy loses in all of these studies and in mixed ones\n"
         "all      every paper there is",
     .run = reproduce_run,
 };
