@@ -64,6 +64,14 @@ export interface LineChart {
 
 export type Chart = BarChart | LineChart;
 
+/** How much worse than the best each policy is in each study; holes, where it did not run, are NaN. */
+export interface Regret {
+  title: string;
+  y_label: string;
+  studies: string[];
+  policies: { name: string; regrets: number[] }[]; // the policy that the page is about comes first
+}
+
 export interface Reproduction {
   title: string;
   paper: string;
@@ -74,6 +82,7 @@ export interface Reproduction {
   setup: { what: string; origin: Origin | undefined }[];
   rows: Row[];
   charts: Chart[];
+  regret: Regret | undefined;
   notes: string[];
 }
 
@@ -154,6 +163,22 @@ function readChart(value: unknown): Chart | undefined {
   return series.length > 0 ? { kind: "lines", ...common, ...x, series } : undefined;
 }
 
+function readRegret(value: unknown): Regret | undefined {
+  const from = fields(value);
+  if (from["kind"] !== "regret") return undefined;
+  const studies = list(from["groups"]).map(text);
+  const policies = list(from["series"]).map((one) => {
+    const { name, x, y } = fields(one);
+    const regrets = studies.map(() => NaN);
+    const values = numbersOrHoles(y);
+    numbersOrHoles(x).forEach((at, i) => {
+      if (at in regrets) regrets[at] = values[i] ?? NaN;
+    });
+    return { name: text(name), regrets };
+  });
+  return policies.length > 0 ? { title: text(from["title"]), y_label: text(from["y_label"]), studies, policies } : undefined;
+}
+
 /** A reproduced study from what the page holds; throws where that holds neither row nor chart. */
 export function readReproduction(value: unknown): Reproduction {
   const from = fields(value);
@@ -173,6 +198,7 @@ export function readReproduction(value: unknown): Reproduction {
     })),
     rows,
     charts,
+    regret: list(from["charts"]).map(readRegret).find((one) => one !== undefined),
     notes: list(from["notes"]).map(text).filter((note) => note !== ""),
   };
 }

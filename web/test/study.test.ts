@@ -10,6 +10,7 @@ import { cumulative, preempts, priceOf, sparedPerHour } from "../src/parts/price
 import { inUnit, tally } from "../src/parts/results";
 import { labelOf, places, subject, withSpread } from "../src/parts/series";
 import { apart } from "../src/parts/ticks";
+import { inOrder, inWords, shadeOf, worstOf } from "../src/parts/regret";
 import { readReproduction, type Row } from "../src/reproduction";
 
 function shown(unit: string, ...values: number[]): string[] {
@@ -45,6 +46,17 @@ test("a study lacks what it lacks, and another shape is refused", () => {
   const [line] = study.charts[0]?.series ?? [];
   assert.deepEqual(line && "x" in line && [line.x, line.y, line.low], [[1, 3], [10, 30], [10, 30]]);
   assert.throws(() => readReproduction({ kind: "reproduce" }), /no result/);
+});
+
+test("regret is read by study, and what did not run is a hole", () => {
+  const series = [{ name: "berth", x: [0, 1, 2], y: [0.01, -0.12, 0.2] }, { name: "slaq", x: [2, 7], y: [3.5, 1] }, { name: "las", x: [0, 1, 2], y: [0.5, 0.5, 0.5] }];
+  const { regret, charts } = readReproduction({ rows: [{ id: "a", measured: 1 }], charts: [{ kind: "regret", groups: ["xion", "gavel", "lab"], series }] });
+  assert.equal(charts.length, 0);
+  assert.deepEqual(regret?.policies[1], { name: "slaq", regrets: [NaN, NaN, 3.5] });
+  assert.deepEqual(inOrder(regret?.policies ?? []).map(({ name }) => name), ["berth", "las", "slaq"]);
+  assert.equal(worstOf([NaN, -0.1, 0.2]), 0.2);
+  assert.deepEqual([-0.1, 0.02, 0.05, 0.2, 0.9, 4].map(shadeOf), [0, 0, 1, 2, 3, 4]);
+  assert.deepEqual([-0.117, 0.001, 0.034, 1.25, 40, NaN].map(inWords), ["−12 %", "0 %", "+3 %", "×2.3", "×41", ""]);
 });
 
 test("verdicts are counted among what was published", () => {

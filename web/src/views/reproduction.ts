@@ -7,6 +7,7 @@ import { h } from "../parts/dom";
 import { opening, section, seedsInWords } from "../parts/frame";
 import type { Hidden } from "../parts/legend";
 import { COLOURS } from "../parts/palette";
+import { regretTable } from "../parts/regret";
 import { results, tally } from "../parts/results";
 import { places } from "../parts/series";
 import { setup } from "../parts/setup";
@@ -35,6 +36,7 @@ export function reproduction(study: Reproduction): HTMLElement[] {
       facts: facts(study),
       command: study.command,
     }),
+    study.regret !== undefined && section(study.regret.title, study.regret.y_label, regretTable(study.regret)),
     study.rows.length > 0 && section("Published and measured", "", results(study.rows)),
     study.setup.length > 0 && section("The set-up and where it comes from", "", setup(study.setup)),
     study.charts.length > 0 && section("Charts", "", charts(study)),
