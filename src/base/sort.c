@@ -1,8 +1,10 @@
 /*
  * sort.c - radix sort of doubles.
  *
- * Read as an integer with the sign turned, a double sorts like its value, so six passes
- * over digits of eleven bits do; a digit that is the same everywhere is passed over.
+ * Read as an integer with the sign turned, a double sorts like its value.  Items with values
+ * take six passes over digits of eleven bits; a digit that is the same everywhere is passed
+ * over.  Numbers alone are parted by their first bits that differ, into no more parts than a
+ * cache can write to at once, and each part is sorted the same way: one of many jobs has few.
  */
 #include "base/sort.h"
 
@@ -84,4 +86,73 @@ void sort_items(struct sort_item *items, struct sort_item *scratch, size_t count
     }
     if (from != items)
         memcpy(items, from, count * sizeof *items);
+}
+
+/* --- numbers alone --------------------------------------------------------------------- */
+
+/* A number as a key, in the place of the number. */
+typedef uint64_t __attribute__((may_alias)) number_key;
+
+#define PART_BITS 8
+#define PARTS (1u << PART_BITS)
+#define INSERTED_MAX 24
+
+static void insert_keys(number_key *keys, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        uint64_t key = keys[i];
+        size_t at = i;
+        for (; at > 0 && keys[at - 1] > key; at--)
+            keys[at] = keys[at - 1];
+        keys[at] = key;
+    }
+}
+
+/* Those of 'from' in order into 'to'; both are written to.  They may not be the same. */
+static void part_keys(number_key *from, number_key *to, size_t count, bool back)
+{
+    number_key *wanted = back ? from : to;
+    uint64_t least = UINT64_MAX;
+    uint64_t most = 0;
+    for (size_t i = 0; i < count; i++) {
+        least = from[i] < least ? from[i] : least;
+        most = from[i] > most ? from[i] : most;
+    }
+    if (count <= INSERTED_MAX || least == most) {
+        if (!back)
+            memcpy(to, from, count * sizeof *to);
+        if (least != most)
+            insert_keys(wanted, count);
+        return;
+    }
+    int bits = 64 - __builtin_clzll(most - least);
+    int shift = bits > PART_BITS ? bits - PART_BITS : 0;
+    size_t ends[PARTS] = { 0 };
+    for (size_t i = 0; i < count; i++)
+        ends[(from[i] - least) >> shift]++;
+    size_t start = 0;
+    for (uint32_t part = 0; part < PARTS; part++) {
+        size_t here = ends[part];
+        ends[part] = start;
+        start += here;
+    }
+    for (size_t i = 0; i < count; i++)
+        to[ends[(from[i] - least) >> shift]++] = from[i];
+    start = 0;
+    for (uint32_t part = 0; part < PARTS; part++) {
+        if (ends[part] > start) /* they are in 'to' now, and wanted where they were */
+            part_keys(to + start, from + start, ends[part] - start, !back);
+        start = ends[part];
+    }
+}
+
+void sort_numbers(double *numbers, double *scratch, size_t count)
+{
+    number_key *keys = (number_key *)(void *)scratch;
+    number_key *sorted = (number_key *)(void *)numbers;
+    for (size_t i = 0; i < count; i++)
+        keys[i] = sortable_bits(numbers[i]);
+    part_keys(keys, sorted, count, false);
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = sorted[i] >> 63 ? sorted[i] & ~((uint64_t)1 << 63) : ~sorted[i];
 }

@@ -12,3 +12,6 @@ struct sort_item {
 
 /* Smallest key first; equal ones stay in the order they are in.  'scratch' is as long. */
 void sort_items(struct sort_item *items, struct sort_item *scratch, size_t count);
+
+/* The same for numbers alone, as records of a run are: none is NaN. */
+void sort_numbers(double *numbers, double *scratch, size_t count);

@@ -147,27 +147,55 @@ static void set_cdf(struct summary_cdf *cdf, const double *sorted, size_t count)
     }
 }
 
-/* One column of all jobs, in order, with their classes; 'offset' is in struct metrics_job. */
-static void sort_column(const struct metrics *metrics, size_t offset,
-                        struct sort_item *items, struct sort_item *scratch)
+/* A figure of all jobs: trial jobs first, then the others, each in order; and all in order. */
+struct column {
+    double *by_class, *all;
+    size_t trial_count;
+};
+
+/* Two orders become one. */
+static void merge_orders(const double *a, size_t a_count, const double *b,
+                         size_t b_count, double *merged)
 {
-    for (size_t i = 0; i < metrics->job_count; i++) {
-        const struct metrics_job *job = &metrics->jobs[i];
-        items[i] = (struct sort_item){ *(const double *)((const char *)job + offset),
-                                       job->class };
+    size_t i = 0;
+    size_t k = 0;
+    while (i < a_count || k < b_count) {
+        bool first = k == b_count || (i < a_count && a[i] <= b[k]);
+        merged[i + k] = first ? a[i] : b[k];
+        i += first;
+        k += !first;
     }
-    sort_items(items, scratch, metrics->job_count);
 }
 
-/* The values of a class (CDF_ALL: all), still in order; returns their number. */
-static size_t pick_class(const struct sort_item *items, size_t item_count,
-                         enum cdf_class class, double *values)
+/* 'offset' is in struct metrics_job. */
+static void sort_column(const struct metrics *metrics, size_t offset,
+                        struct column *column)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < item_count; i++)
-        if (class == CDF_ALL || (class == CDF_TE) == (items[i].value == CLASS_TE))
-            values[count++] = items[i].key;
-    return count;
+    size_t count = metrics->job_count;
+    size_t trials = 0;
+    size_t others = count;
+    for (size_t i = 0; i < count; i++) {
+        const struct metrics_job *job = &metrics->jobs[i];
+        size_t at = job->class == CLASS_TE ? trials++ : --others;
+        column->by_class[at] = *(const double *)((const char *)job + offset);
+    }
+    column->trial_count = trials;
+    sort_numbers(column->by_class, column->all, trials);
+    sort_numbers(column->by_class + trials, column->all, count - trials);
+    merge_orders(column->by_class, trials, column->by_class + trials, count - trials,
+                 column->all);
+}
+
+/* The values of a class (CDF_ALL: all) in order; returns their number. */
+static size_t pick_class(const struct column *column, size_t count,
+                         enum cdf_class class, const double **ret_values)
+{
+    *ret_values = class == CDF_ALL  ? column->all
+                  : class == CDF_TE ? column->by_class
+                                    : column->by_class + column->trial_count;
+    return class == CDF_ALL  ? count
+           : class == CDF_TE ? column->trial_count
+                             : count - column->trial_count;
 }
 
 static void set_times(struct summary *summary, const struct metrics *metrics)
@@ -185,13 +213,13 @@ static void set_times(struct summary *summary, const struct metrics *metrics)
     size_t all = metrics->job_count;
     struct arena arena;
     arena_init(&arena, 0);
-    double *values = arena_array(&arena, double, all + 1);
-    struct sort_item *items = arena_array(&arena, struct sort_item, all + 1);
-    struct sort_item *scratch = arena_array(&arena, struct sort_item, all + 1);
+    struct column column = { .by_class = arena_array(&arena, double, all + 1),
+                             .all = arena_array(&arena, double, all + 1) };
+    const double *values;
     for (int kind = 0; kind < CDF_KINDS; kind++) {
-        sort_column(metrics, columns[kind], items, scratch);
+        sort_column(metrics, columns[kind], &column);
         for (int class = 0; class < CDF_CLASSES; class ++) {
-            size_t count = pick_class(items, all, (enum cdf_class) class, values);
+            size_t count = pick_class(&column, all, (enum cdf_class) class, &values);
             set_cdf(&summary->cdfs[kind][class], values, count);
             if (kind == CDF_SLOWDOWN)
                 set_spread(summary, slowdowns[class], values, count);
@@ -199,9 +227,8 @@ static void set_times(struct summary *summary, const struct metrics *metrics)
                 set_spread(summary, groups[kind], values, count);
         }
     }
-    sort_column(metrics, offsetof(struct metrics_job, fairness), items, scratch);
-    set_spread(summary, "finish_time_fairness", values,
-               pick_class(items, all, CDF_ALL, values));
+    sort_column(metrics, offsetof(struct metrics_job, fairness), &column);
+    set_spread(summary, "finish_time_fairness", column.all, all);
     arena_release(&arena);
 }
 

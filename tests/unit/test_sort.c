@@ -1,6 +1,8 @@
 /* Numbers in order: few and many, equals in the order they were in. */
 #include "support/cases.h"
 
+#include <math.h>
+
 #include "base/rng.h"
 #include "base/sort.h"
 
@@ -46,5 +48,44 @@ static void there_is_one_zero(void **state)
     }
 }
 
+static int compare_doubles(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Spread over all magnitudes, close together, few distinct ones, or all of them equal. */
+static double draw_number(struct rng *rng, uint32_t kind)
+{
+    double sign = rng_below(rng, 2) ? 1 : -1;
+    switch (kind) {
+    case 0:
+        return sign * exp(rng_unit(rng) * 1400 - 700);
+    case 1:
+        return 1 + rng_unit(rng) * 1e-12;
+    case 2:
+        return sign * rng_below(rng, 7);
+    default:
+        return -2.5;
+    }
+}
+
+static void numbers_come_out_as_by_the_library(void **state)
+{
+    static const uint32_t counts[] = { 0, 1, 2, 23, 24, 25, 300, MANY };
+    static double numbers[MANY], room[MANY], expected[MANY];
+    for (uint32_t kind = 0; kind < 4; kind++)
+        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+            struct rng rng;
+            rng_init(&rng, i + 1, "numbers");
+            for (uint32_t k = 0; k < counts[i]; k++)
+                numbers[k] = expected[k] = draw_number(&rng, kind);
+            sort_numbers(numbers, room, counts[i]);
+            qsort(expected, counts[i], sizeof *expected, compare_doubles);
+            for (uint32_t k = 0; k < counts[i]; k++)
+                assert_true(numbers[k] == expected[k]);
+        }
+}
+
 RUN_CASES(TEST(the_smallest_comes_first_and_equals_stay_in_order),
-          TEST(there_is_one_zero));
+          TEST(there_is_one_zero), TEST(numbers_come_out_as_by_the_library));
