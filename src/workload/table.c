@@ -323,10 +323,21 @@ static size_t sequence_bytes(const unsigned char *text, size_t bytes)
     return count;
 }
 
+/* Whether eight bytes may hold more than plain letters, digits and marks. */
+static inline bool is_special(const unsigned char *text)
+{
+    uint64_t all;
+    memcpy(&all, text, sizeof all);
+    uint64_t each = UINT64_C(0x0101010101010101);
+    return ((all - each * 0x20) | all | (all + each)) & each * 0x80;
+}
+
 bool table_clean(const char *text, size_t bytes)
 {
     const unsigned char *p = (const unsigned char *)text;
     const unsigned char *end = p + bytes;
+    while (end - p >= 8 && !is_special(p))
+        p += 8;
     while (p < end) {
         if (*p >= 0x20 && *p < 0x7f) {
             p++;

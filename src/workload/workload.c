@@ -18,6 +18,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/param.h"
+#include "base/sort.h"
 #include "base/suggest.h"
 #include "base/units.h"
 #include "workload/format.h"
@@ -45,6 +46,7 @@ struct trace_record {
     uint64_t gpu_milli;
     uint32_t gpus, nodes, cpu_milli, mem_mib;
     uint32_t name, user, entity, types; /* places in 'texts'; 0: none */
+    uint32_t line;                      /* of the file, or UINT32_MAX and beyond */
     uint8_t class, fails;
 };
 
@@ -54,8 +56,10 @@ struct records {
     uint32_t *order; /* NULL: as they are */
     char *texts;     /* one after the other, each with its NUL; [0] is empty */
     uint32_t texts_count, texts_room;
-    struct map words; /* texts that many jobs share */
-    struct map names; /* for finding two of one name */
+    struct map words;   /* texts that many jobs share */
+    uint32_t last_name; /* place in 'texts', with its length */
+    uint32_t last_bytes;
+    bool names_mixed; /* not each name comes after the one before it */
 };
 
 struct workload {
@@ -80,21 +84,28 @@ static void records_release(struct records *records)
     free(records->order);
     free(records->texts);
     map_release(&records->words);
-    map_release(&records->names);
     *records = (struct records){ 0 };
 }
 
-/* Offset of a copy of 'text'; the caller has checked the limit. */
-static uint32_t keep_text(struct records *records, const char *text)
+/* Like grow_array(), and what is new is not written to before it is used. */
+static void *make_room(void *items, uint32_t *room, uint32_t want, size_t size)
 {
-    size_t bytes = strlen(text) + 1;
+    if (want <= *room)
+        return items;
+    *room = grow_room(*room, want);
+    return memory_resize(items, *room, size);
+}
+
+/* Offset of a copy of 'text'; the caller has checked the limit. */
+static uint32_t keep_text(struct records *records, const char *text, size_t length)
+{
     if (records->texts_count == 0)
         records->texts_count = 1; /* place 0 means none */
-    records->texts = grow_array(records->texts, &records->texts_room,
-                                records->texts_count + (uint32_t)bytes, 1);
+    records->texts = make_room(records->texts, &records->texts_room,
+                               records->texts_count + (uint32_t)length + 1, 1);
     uint32_t place = records->texts_count;
-    memcpy(records->texts + place, text, bytes);
-    records->texts_count += (uint32_t)bytes;
+    memcpy(records->texts + place, text, length + 1);
+    records->texts_count += (uint32_t)length + 1;
     return place;
 }
 
@@ -107,21 +118,70 @@ static uint32_t keep_word(struct records *records, const char *text)
     uint32_t place = map_find(&records->words, key);
     if (place != MAP_NONE && strcmp(records->texts + place, text) == 0)
         return place;
-    uint32_t added = keep_text(records, text);
+    uint32_t added = keep_text(records, text, strlen(text));
     if (place == MAP_NONE)
         map_put(&records->words, key, added);
     return added;
 }
 
-/* Whether a job of that name is there; if not, this one will be. */
-static bool is_double(struct records *records, const char *name)
+/*
+ * Names that stand in order, the shorter first, as numbers do, are all different.  Where they do
+ * not, two of one name are looked for when all are there.
+ */
+static uint32_t keep_name(struct records *records, const char *name)
 {
-    uint64_t key = hash_text(name);
-    uint32_t index = map_find(&records->names, key);
-    if (index != MAP_NONE)
-        return strcmp(records->texts + records->items[index].name, name) == 0;
-    map_put(&records->names, key, records->count);
-    return false;
+    if (!name)
+        return 0;
+    uint32_t bytes = (uint32_t)strlen(name);
+    if (records->last_name > 0 && !records->names_mixed) {
+        const char *last = records->texts + records->last_name;
+        records->names_mixed =
+            bytes < records->last_bytes ||
+            (bytes == records->last_bytes && memcmp(name, last, bytes) <= 0);
+    }
+    records->last_name = keep_text(records, name, bytes);
+    records->last_bytes = bytes;
+    return records->last_name;
+}
+
+/* Whether two of their hashes are equal: then two names may be. */
+static bool may_have_double(const struct records *records)
+{
+    double *hashes = memory_checked(malloc((2 * (size_t)records->count + 1) * 8));
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < records->count; i++)
+        if (records->items[i].name)
+            hashes[count++] =
+                (double)(hash_text(records->texts + records->items[i].name) >> 11);
+    sort_numbers(hashes, hashes + records->count, count);
+    bool found = false;
+    for (uint32_t i = 1; i < count && !found; i++)
+        found = hashes[i] == hashes[i - 1];
+    free(hashes);
+    return found;
+}
+
+/* The first job with the name of one before it, or NULL. */
+static const struct trace_record *find_double(const struct records *records)
+{
+    if (!records->names_mixed || !may_have_double(records))
+        return NULL;
+    const struct trace_record *found = NULL;
+    struct map names = { 0 };
+    for (uint32_t i = 0; i < records->count && !found; i++) {
+        const struct trace_record *record = &records->items[i];
+        if (record->name == 0)
+            continue;
+        uint64_t key = hash_text(records->texts + record->name);
+        uint32_t other = map_find(&names, key);
+        if (other == MAP_NONE)
+            map_put(&names, key, i);
+        else if (strcmp(records->texts + records->items[other].name,
+                        records->texts + record->name) == 0)
+            found = record;
+    }
+    map_release(&names);
+    return found;
 }
 
 static size_t text_bytes(const char *text)
@@ -129,12 +189,9 @@ static size_t text_bytes(const char *text)
     return text ? strlen(text) + 1 : 0;
 }
 
-/*
- * Keep a copy of a row.  Returns 0, 1 if a job of that name is there already and
- * 'unique' is set, or -EFBIG at the ceiling.
- */
+/* Keep a copy of a row; -EFBIG at the ceiling. */
 static int records_add(struct records *records, const struct trace_row *row,
-                       bool unique, struct error *err)
+                       uint64_t line, struct error *err)
 {
     const struct job_spec *spec = &row->spec;
     size_t bytes = text_bytes(spec->name) + text_bytes(spec->user) +
@@ -144,10 +201,8 @@ static int records_add(struct records *records, const struct trace_row *row,
                          "more than %u jobs or 2 GiB of names in a file that "
                          "has to be sorted",
                          RECORDS_MAX);
-    if (unique && spec->name && is_double(records, spec->name))
-        return 1;
-    records->items = grow_array(records->items, &records->room, records->count + 1,
-                                sizeof *records->items);
+    records->items = make_room(records->items, &records->room, records->count + 1,
+                               sizeof *records->items);
     records->items[records->count++] = (struct trace_record){
         .submit_ns = spec->submit_ns,
         .run_ns = row->run_ns,
@@ -157,10 +212,11 @@ static int records_add(struct records *records, const struct trace_row *row,
         .nodes = spec->nodes,
         .cpu_milli = spec->cpu_milli,
         .mem_mib = spec->mem_mib,
-        .name = spec->name ? keep_text(records, spec->name) : 0,
+        .name = keep_name(records, spec->name),
         .user = keep_word(records, spec->user),
         .entity = keep_word(records, spec->entity),
         .types = keep_word(records, spec->types),
+        .line = line < UINT32_MAX ? (uint32_t)line : UINT32_MAX,
         .class = (uint8_t)spec->class,
         .fails = spec->fails,
     };
@@ -185,7 +241,6 @@ static int by_submission(const void *a, const void *b)
 static void records_sort(struct records *records)
 {
     map_release(&records->words);
-    map_release(&records->names);
     uint32_t n = 1;
     while (n < records->count &&
            records->items[n].submit_ns >= records->items[n - 1].submit_ns)
@@ -203,31 +258,28 @@ static void records_sort(struct records *records)
     free(keys);
 }
 
-/* The nth in that order; its texts live as long as the records. */
+/* The nth in that order, into a zeroed row; its texts live as long as the records. */
 static void records_get(const struct records *records, uint32_t n,
-                        struct trace_row *ret_row)
+                        struct trace_row *row)
 {
     const struct trace_record *record =
         &records->items[records->order ? records->order[n] : n];
     const char *texts = records->texts;
-    *ret_row = (struct trace_row){
-        .gpu_milli = record->gpu_milli,
-        .spec = {
-            .submit_ns = record->submit_ns,
-            .deadline_ns = record->deadline_ns,
-            .gpus = record->gpus,
-            .nodes = record->nodes,
-            .cpu_milli = record->cpu_milli,
-            .mem_mib = record->mem_mib,
-            .name = record->name ? texts + record->name : NULL,
-            .user = record->user ? texts + record->user : NULL,
-            .entity = record->entity ? texts + record->entity : NULL,
-            .types = record->types ? texts + record->types : NULL,
-            .class = record->class ? CLASS_TE : CLASS_BE,
-            .fails = record->fails,
-        },
-    };
-    trace_row_set_run(ret_row, record->run_ns);
+    struct job_spec *spec = &row->spec;
+    row->gpu_milli = record->gpu_milli;
+    spec->submit_ns = record->submit_ns;
+    spec->deadline_ns = record->deadline_ns;
+    spec->gpus = record->gpus;
+    spec->nodes = record->nodes;
+    spec->cpu_milli = record->cpu_milli;
+    spec->mem_mib = record->mem_mib;
+    spec->name = record->name ? texts + record->name : NULL;
+    spec->user = record->user ? texts + record->user : NULL;
+    spec->entity = record->entity ? texts + record->entity : NULL;
+    spec->types = record->types ? texts + record->types : NULL;
+    spec->class = record->class ? CLASS_TE : CLASS_BE;
+    spec->fails = record->fails;
+    trace_row_set_run(row, record->run_ns);
 }
 
 void source_skip(struct source *source, const char *reason)
@@ -329,24 +381,32 @@ static int recognise_format(struct workload *w, struct error *err)
     return 0;
 }
 
+/* No two jobs may have one name; the line to blame is that of the second. */
+static int check_names(struct workload *w, struct error *err)
+{
+    const struct trace_record *record =
+        w->format->unique ? find_double(&w->records) : NULL;
+    if (!record)
+        return 0;
+    const char *name = w->records.texts + record->name;
+    w->source.reader.line = record->line;
+    return reader_wrong(&w->source.reader, "job id", name, strlen(name),
+                        "one that no job before has", err);
+}
+
 /* Read a file that is not in order. */
 static int read_whole(struct workload *w, struct error *err)
 {
-    for (;;) {
+    int r = 1;
+    while (r > 0) {
         struct trace_row row = { 0 };
-        int r = w->format->next(w->self, &w->source, &row, err);
-        if (r < 0)
-            return r;
-        if (r == 0)
-            break;
-        r = records_add(&w->records, &row, w->format->unique, err);
-        if (r < 0)
-            return r;
-        if (r > 0)
-            return reader_wrong(&w->source.reader, "job id", row.spec.name,
-                                strlen(row.spec.name), "one that no job before has",
-                                err);
+        r = w->format->next(w->self, &w->source, &row, err);
+        if (r > 0 && records_add(&w->records, &row, w->source.reader.line, err) < 0)
+            r = -EFBIG;
     }
+    int names = check_names(w, err); /* in a line above that of another error */
+    if (r < 0 || names < 0)
+        return names < 0 ? names : r;
     records_sort(&w->records);
     w->facts.unsorted = true;
     w->facts.expected = w->records.count;

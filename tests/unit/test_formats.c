@@ -490,6 +490,13 @@ static void broken_rows_are_named(void **state)
                  "t:2: duration_s is \"5m\", want a number of seconds");
     assert_wrong("generic", "id,submit_s,duration_s,gpus\nx,0,5,1\nx,1,5,1\n",
                  "t:3: job id is \"x\", want one that no job before has");
+    assert_wrong("generic", /* ids in no order, and another error below */
+                 "id,submit_s,duration_s,gpus\n"
+                 "b9,0,5,1\nb10,1,5,1\na,2,5,1\nb9,3,5,1\nc,4,5m,1\n",
+                 "t:5: job id is \"b9\", want one that no job before has");
+    assert_wrong("generic", /* the first of two errors is told */
+                 "id,submit_s,duration_s,gpus\na,0,5,1\nb,1,5m,1\na,2,5,1\n",
+                 "t:3: duration_s is \"5m\"");
     assert_wrong("auto", "submit_s,duration_s\n0,5\n",
                  "t:1: no column names a GPU count");
 }
