@@ -18,9 +18,10 @@ struct sweep_run {
 uint32_t sweep_threads(void);
 
 /*
- * Do them all, on so many threads; results do not depend on how many.  'progress' (or
- * NULL) is called, one thread at a time, with a share between 0 and 1.  Returns the
- * first failure in order of 'runs', or 0.
+ * Do them all, on so many threads; results do not depend on how many.  A workload that
+ * several runs have in common is read or drawn once.  'progress' (or NULL) is called, one
+ * thread at a time, with a share between 0 and 1.  Returns the first failure in order of
+ * 'runs', or 0.
  */
 int sweep_run_all(struct sweep_run *runs, uint32_t count, uint32_t threads,
                   void (*progress)(void *context, double share), void *context,

@@ -281,6 +281,20 @@ class Output(Case):
         self.assertNotIn("\x1b", done.stdout + done.stderr)
         self.assertNotIn("\r", done.stdout + done.stderr)
 
+    def test_jobs_are_read_once_for_all_policies_and_seeds(self):
+        done = self.berth("gen", "--preset", "synthetic:jobs=200,gpus=32")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.write("jobs.csv", done.stdout)
+        words = ("--cluster", "4xv100:8", "--policy", "fifo", "--policy", "srtf", "--seeds", "3",
+                 "--json")
+        from_file = self.berth("compare", *words, "--workload", "jobs.csv")
+        self.assertEqual(from_file.returncode, 0, from_file.stderr)
+        piped = subprocess.run([BERTH, "compare", *words, "--workload", "-"], input=done.stdout,
+                               capture_output=True, text=True, timeout=60)
+        self.assertEqual(piped.returncode, 0, piped.stderr) # a pipe cannot be read again
+        self.assertEqual(json.loads(piped.stdout)["policies"],
+                         json.loads(from_file.stdout)["policies"])
+
     def test_it_works_without_stdin(self):
         done = subprocess.run(["sh", "-c", 'exec "$0" policies <&-', BERTH],
                               capture_output=True, text=True, timeout=60)
