@@ -6,6 +6,7 @@ import signal
 import subprocess
 import tempfile
 
+import curves
 import records
 from records import ROOT
 
@@ -119,6 +120,13 @@ def bench(suite):
     if said and not more:
         more["said"] = said
     return record.save(output=output, **more)
+
+
+def speed_curves(stop_s=None):
+    """What a run costs for every policy as jobs, GPUs and active jobs grow."""
+    stop_s = stop_s or curves.STOP_S
+    record = records.Record("speed", "curves", f"tools/evidence speed --stop {stop_s:g}")
+    return record.save(output=curves.measure(BERTH, stop_s))
 
 
 # --- faults -------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 import os
 import shutil
 
+import curves
 import measure
 import papers
 import records
@@ -135,8 +136,10 @@ def render(data):
         if record:
             files[f"{paper}.md"] = papers.page(record, put(papers.draw(record)), reasons)
     benches = records.load_all("bench", data)
-    if benches:
-        files["speed.md"] = speed.page(benches, put(speed.draw(benches)))
+    grown = records.load("speed", "curves", data)
+    if benches or grown:
+        first = curves.section(grown, put(curves.draw(grown, benches))) if grown else ""
+        files["speed.md"] = speed.page(benches, put(speed.draw(benches)), first)
     injected = {record["name"]: record for record in records.load_all("faults", data)}
     if injected:
         files["faults.md"] = safety.faults_page(injected)

@@ -91,8 +91,8 @@ def own_table(record):
          for row in record["output"]["rows"] if row.get("versus") not in PEERS], (1, 2))
 
 
-def page(benches, pictures):
-    text = "# Speed\n\n" + FAIR + "\n"
+def page(benches, pictures, first=""):
+    text = "# Speed\n\n" + first + ("## Suites of `berth bench`\n\n" if first else "") + FAIR + "\n"
     missing = [name for name in SUITES if name not in {record["name"] for record in benches}]
     if missing:
         text += "Not measured: " + ", ".join(f"`berth bench {name}`" for name in missing) + ".\n\n"
