@@ -225,7 +225,7 @@ def section(record, pictures):
 def not_measured(output, axis):
     """What failed is told, with the reason."""
     rows = [f"- `{one['policy']}` at {words.count(one['n'])}: {one['why']}\n"
-            for one in output["failed"] if one["axis"] == axis]
+            for one in output.get("failed", []) if one["axis"] == axis]
     return "Not measured:\n\n" + "".join(rows) + "\n" if rows else ""
 
 
