@@ -9,8 +9,8 @@
  * free workers, and the first one of each worker gets it.  Jobs are of one GPU: larger
  * gangs are not assigned but take what the others leave, first come, first served.
  *
- * The assignment takes time cubic in the waiting jobs, so only the oldest are
- * considered.
+ * Where many jobs wait, they are divided between the types instead of assigned one by one
+ * (solve/allox.c); under compat=released all are assigned, up to a limit.
  */
 #include "policy/gavel/gavel.h"
 
@@ -27,8 +27,8 @@
  */
 #define BATCH_S 1920.0
 
-#define JOBS_MAX 1024          /* considered at once */
-#define JOBS_MAX_RELEASED 4096 /* the published system takes all */
+#define RELEASED_MAX \
+    4096 /* waiting jobs that are assigned; the published system takes all */
 
 /* The worker that a job holds, by slot. */
 struct allox_held {
@@ -93,7 +93,8 @@ static void assign_waiting(struct allox_policy *self, struct gavel_call *call,
                            .capacity = free,
                            .rate = waiting->rate,
                            .steps = waiting->steps,
-                           .age_s = waiting->age_s };
+                           .age_s = waiting->age_s,
+                           .fast = !call->released };
     shares_allox(&allox, call->scratch, waiting->x);
     for (uint32_t i = 0; i < waiting->count; i++)
         for (uint32_t c = 0; c < k; c++)
@@ -119,7 +120,8 @@ static int allox_shares(void *self, struct gavel_call *call, struct error *err)
 {
     struct allox_policy *allox = self;
     size_t k = call->type_count;
-    uint32_t most = call->released ? JOBS_MAX_RELEASED : JOBS_MAX;
+    uint32_t most = call->released && call->job_count > RELEASED_MAX ? RELEASED_MAX
+                                                                     : call->job_count;
     double room[TYPES_MAX];
     double free = 0;
     memcpy(room, call->capacity, k * sizeof *room);

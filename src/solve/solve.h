@@ -161,6 +161,7 @@ struct allox {
     const double *rate;     /* [job][type]                 */
     const double *steps;    /* left                        */
     const double *age_s;    /* since submission            */
+    bool fast; /* many jobs: a sum that no single job can lower, in little time */
 };
 
 double shares_allox(const struct allox *allox, struct arena *scratch, double *ret_x);

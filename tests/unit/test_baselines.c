@@ -1,7 +1,10 @@
 /* Shares that need no linear programme: closed forms, first come first served, AlloX. */
 #include "support/cases.h"
 
+#include <math.h>
+
 #include "base/arena.h"
+#include "base/rng.h"
 #include "solve/solve.h"
 
 ARENA_FIXTURE(arena);
@@ -187,6 +190,62 @@ static void allox_without_workers_gives_nothing(void **state)
     assert_near(x[0], 0, 0);
 }
 
+/* Random jobs that are faster here or there, and the sums of both methods. */
+static double allox_excess(uint64_t seed, uint32_t types, bool related)
+{
+    enum { JOBS = 100, TYPES = 3 };
+    double rate[JOBS * TYPES], steps[JOBS], age_s[JOBS], x[JOBS * TYPES];
+    double capacity[TYPES];
+    double speed[TYPES] = { 1, 0.6, 0.2 };
+    struct rng rng;
+    rng_init(&rng, seed, "allox");
+    for (uint32_t t = 0; t < types; t++)
+        capacity[t] = 1 + (double)rng_below(&rng, 4);
+    for (uint32_t j = 0; j < JOBS; j++) {
+        steps[j] = exp(6 * rng_unit(&rng));
+        age_s[j] = 100 * rng_unit(&rng);
+        for (uint32_t t = 0; t < types; t++)
+            rate[j * types + t] = related ? speed[t] : speed[t] * exp(rng_unit(&rng));
+    }
+    struct allox allox = { .job_count = JOBS,
+                           .type_count = types,
+                           .capacity = capacity,
+                           .rate = rate,
+                           .steps = steps,
+                           .age_s = age_s };
+    double exact = shares_allox(&allox, &arena, x);
+    allox.fast = true;
+    double fast = shares_allox(&allox, &arena, x);
+    for (uint32_t t = 0; t < types; t++) {
+        double used = 0;
+        for (uint32_t j = 0; j < JOBS; j++)
+            used += x[j * types + t];
+        assert_true(used <= capacity[t]);
+    }
+    return fast / exact - 1;
+}
+
+static void allox_by_type_is_exact_where_types_differ_by_a_factor(void **state)
+{
+    for (uint64_t seed = 1; seed <= 5; seed++)
+        for (uint32_t types = 1; types <= 3; types++)
+            assert_near(allox_excess(seed, types, true), 0, 1e-9);
+}
+
+static void allox_by_type_is_close_where_jobs_differ(void **state)
+{
+    double sum = 0, worst = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        double excess = allox_excess(seed, 3, false);
+        assert_true(excess >= -1e-9);
+        sum += excess;
+        worst = fmax(worst, excess);
+    }
+    print_message("# excess %.5f in the mean, %.5f at most\n", sum / 20, worst);
+    assert_true(sum / 20 < 0.01);
+    assert_true(worst < 0.03);
+}
+
 RUN_CASES(CASE(isolated_is_an_equal_part_of_every_type),
           CASE(proportional_splits_time_as_accelerators_are),
           CASE(the_first_takes_the_fastest),
@@ -200,4 +259,6 @@ RUN_CASES(CASE(isolated_is_an_equal_part_of_every_type),
           CASE(a_job_that_does_well_beside_another_joins_it),
           CASE(allox_runs_the_short_first),
           CASE(allox_gives_no_job_a_type_it_cannot_use),
+          CASE(allox_by_type_is_exact_where_types_differ_by_a_factor),
+          CASE(allox_by_type_is_close_where_jobs_differ),
           CASE(allox_without_workers_gives_nothing));
