@@ -10,6 +10,7 @@
 #include "solve/random_programme.h"
 #include "solve/maxmin/water_filling.h"
 #include "solve/lp/lp.h"
+#include "solve/solve.h"
 #include "solve/maxmin/market.h"
 
 #define JOBS_MAX 12
@@ -310,5 +311,117 @@ static void large_fillings_hold(void **state)
     }
 }
 
+/* --- finish-time fairness: jobs rise as need z / (1 - ahead z) --- */
+
+static double finish_level_of(double need, double ahead, double rate)
+{
+    return rate / (need + ahead * rate);
+}
+
+/* The most that a job can have while no job that is as late or later loses more than 'slack'. */
+static double most_for(const struct scene *scene, uint32_t job, const double *rate,
+                       const double *late, double slack)
+{
+    struct judge fresh;
+    reference_make(&fresh, scene);
+    for (uint32_t j = 0; j < scene->job_count; j++)
+        if (j != job && late[j] <= late[job] * (1 + 1e-6))
+            lp_set_row(fresh.lp, fresh.level_row[j], rate[j] * (1 - slack),
+                       LP_INFINITY);
+    lp_add_column(fresh.lp, 1, 0, 100, 1, &fresh.level_row[job], (double[]){ -1 });
+    enum lp_status status = lp_maximise(fresh.lp, LP_DUAL);
+    double most = status == LP_OPTIMAL ? lp_objective(fresh.lp) : NAN;
+    lp_free(fresh.lp);
+    return most;
+}
+
+static void no_job_can_finish_earlier_without_a_later_one_losing(void **state)
+{
+    FOR_EACH_SEED(seed, 150)
+    {
+        struct scene scene;
+        struct water_filling_answer answer;
+        struct rng rng;
+        double rate[JOBS_MAX], late[JOBS_MAX], x[JOBS_MAX * TYPES_MAX];
+        double need[JOBS_MAX], ahead[JOBS_MAX];
+        draw_scene(&scene, seed.now);
+        rng_init(&rng, seed.now, "finish");
+        for (uint32_t j = 0; j < scene.job_count; j++) {
+            need[j] = spread(&rng, 0.01, 1);
+            ahead[j] = rng_below(&rng, 3) ? spread(&rng, 0.1, 3) : 0;
+        }
+        struct water_filling filling = { scene.job_count,
+                                         scene.type_count,
+                                         scene.capacity,
+                                         scene.gang,
+                                         scene.rate,
+                                         need,
+                                         ahead };
+        fill_or_fail(&filling, rate, x, &answer);
+        assert_shares_hold(&filling, rate, x);
+        for (uint32_t j = 0; j < scene.job_count; j++)
+            late[j] = finish_level_of(need[j], ahead[j], rate[j]);
+        for (uint32_t j = 0; j < scene.job_count; j++) {
+            double most = most_for(&scene, j, rate, late, 1e-7);
+            double loose = most_for(&scene, j, rate, late, 1e-6);
+            if (isnan(most) || isnan(loose))
+                continue; /* CLP lost its way */
+            assert_true(most <= rate[j] * (1 + 1e-5) + 1e-6 + 2 * (loose - most));
+        }
+    }
+}
+
+/* Types that are alike are one pool; with a hair of difference they are two. */
+static void types_that_are_alike_give_the_shares_of_general_prices(void **state)
+{
+    FOR_EACH_SEED(seed, 60)
+    {
+        enum { JOBS = 30, TYPES = 3 };
+        double rate[JOBS * TYPES], gang[JOBS], steps[JOBS], age[JOBS], alone[JOBS];
+        double capacity[TYPES] = { 4, 8, 2 };
+        double got[2][JOBS];
+        struct arena arena;
+        struct rng rng;
+        arena_init(&arena, 0);
+        rng_init(&rng, seed.now, "alike");
+        for (uint32_t j = 0; j < JOBS; j++) {
+            gang[j] = 1 << rng_below(&rng, 2);
+            steps[j] = spread(&rng, 10, 1e4);
+            age[j] = spread(&rng, 1, 1e4);
+            alone[j] = rng_unit(&rng) * age[j];
+            rate[j * TYPES] = spread(&rng, 0.1, 10);
+            for (uint32_t t = 1; t < TYPES; t++)
+                rate[j * TYPES + t] = rate[j * TYPES];
+        }
+        for (uint32_t i = 0; i < 2; i++) {
+            rate[0] *= 1 + i * 1e-13;
+            struct programme p = { .goal = GOAL_FINISH_TIME,
+                                   .job_count = JOBS,
+                                   .type_count = TYPES,
+                                   .capacity = capacity,
+                                   .gang = gang,
+                                   .rate = rate,
+                                   .steps = steps,
+                                   .age_s = age,
+                                   .alone_s = alone,
+                                   .tidy = true };
+            struct shares shares;
+            struct error err = { 0 };
+            assert_int_equal(
+                programme_solve(&p, SOLVE_FAST, NULL, &arena, &shares, &err), 0);
+            for (uint32_t j = 0; j < JOBS; j++) {
+                got[i][j] = 0;
+                for (uint32_t t = 0; t < TYPES; t++)
+                    got[i][j] += shares.x[j * TYPES + t];
+            }
+        }
+        for (uint32_t j = 0; j < JOBS; j++)
+            assert_near(got[0][j], got[1][j], 1e-5);
+        arena_release(&arena);
+    }
+}
+
 RUN_CASES(TEST(levels_are_those_of_one_programme_per_job),
-          TEST(a_rise_from_anywhere_goes_as_far_as_by_clp), TEST(large_fillings_hold));
+          TEST(a_rise_from_anywhere_goes_as_far_as_by_clp), TEST(large_fillings_hold),
+          TEST(no_job_can_finish_earlier_without_a_later_one_losing),
+          TEST(types_that_are_alike_give_the_shares_of_general_prices));

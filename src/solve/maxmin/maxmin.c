@@ -16,6 +16,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "solve/maxmin/market.h"
+#include "solve/maxmin/one_type.h"
 #include "solve/maxmin/water_filling.h"
 #include "solve/row_classes.h"
 #include "solve/sums/auction.h"
@@ -29,6 +30,7 @@
     1e-4 /* a larger gain than this means that a job need not have stopped */
 #define FLOOR_MARGIN \
     1e-9          /* floors at the boundary count as reachable                 */
+#define FILL_TOLERANCE 1e-7 /* of the ratios of jobs that are not the latest */
 #define FULL 1e-9 /* so near to its best rate a job is at it */
 
 /* --- identical jobs as one buyer -------------------------------------------------- */
@@ -208,6 +210,38 @@ static struct buyer make_buyer(const struct problem *problem,
                            .ahead = demands->ahead ? demands->ahead[job] : 0 };
 }
 
+/*
+ * One job that is late already sets the largest ratio, and nearly all of the capacity is then
+ * free: give it to the next latest job, and so on.  False: no such shares were found.
+ */
+static bool fill_finish_levels(const struct problem *problem,
+                               const struct problem_demands *demands,
+                               struct shares *shares)
+{
+    const struct programme *p = problem->programme;
+    size_t cells = (size_t)p->job_count * p->type_count;
+    double *x = arena_array(problem->arena, double, cells);
+    double *level = arena_array(problem->arena, double, p->job_count);
+    struct water_filling filling = { .job_count = p->job_count,
+                                     .type_count = p->type_count,
+                                     .capacity = p->capacity,
+                                     .gang = p->gang,
+                                     .rate = p->rate,
+                                     .need = demands->need,
+                                     .ahead = demands->ahead };
+    struct water_filling_answer answer;
+    if (water_filling_solve(&filling, FILL_TOLERANCE, level, x, &answer, NULL) < 0)
+        return false;
+    problem_drop_useless(problem, x);
+    double objective = problem_objective(problem, x);
+    if (!(objective <= shares->objective * (1 + PROBLEM_KEPT)))
+        return false;
+    memcpy(shares->x, x, cells * sizeof *x);
+    shares->objective = objective;
+    shares->iterations += answer.solves;
+    return true;
+}
+
 /* MAX_MIN, MAKESPAN, FINISH_TIME. */
 int maxmin_solve_level(const struct problem *problem, struct market_classes *classes,
                        bool keeps, struct shares *shares, struct error *err)
@@ -215,6 +249,14 @@ int maxmin_solve_level(const struct problem *problem, struct market_classes *cla
     const struct programme *p = problem->programme;
     struct problem_demands demands = problem_demands(problem);
     double rate[SOLVE_TYPES_MAX];
+    if (p->goal != GOAL_MAX_MIN && one_type_applies(problem, &demands)) {
+        double level = one_type_solve(problem, &demands, shares->x);
+        problem_make_feasible(problem, shares->x);
+        shares->objective = problem_objective(problem, shares->x);
+        shares->gap =
+            problem_relative_gap(level, problem_level(problem, shares->objective));
+        return 0;
+    }
     uint32_t *place = arena_array(problem->arena, uint32_t, p->job_count);
     /* A market that is kept must recognise the jobs that stay. */
     bool apart =
@@ -236,7 +278,8 @@ int maxmin_solve_level(const struct problem *problem, struct market_classes *cla
     problem_make_feasible(problem, shares->x);
     shares->iterations = answer.passes;
     shares->objective = problem_objective(problem, shares->x);
-    if (p->tidy) {
+    if (p->tidy && !(p->goal == GOAL_FINISH_TIME &&
+                     fill_finish_levels(problem, &demands, shares))) {
         double *floor = problem_demand_rates(problem, &demands, shares->objective);
         sums_break_ties(problem, floor, shares);
         shares->objective = problem_objective(problem, shares->x);

@@ -45,9 +45,10 @@ struct water_filler {
     struct arena arena;
     uint32_t job_count, type_count;
     double room[BATCH_TYPES_MAX]; /* capacity that is left */
-    double tolerance;   /* of the markets                                           */
-    const double *gang; /* [job]                                                    */
-    double *rate;       /* [job][type]; 0 where it may not be used, or not any more */
+    double tolerance;    /* of the markets                                           */
+    const double *gang;  /* [job]                                                    */
+    const double *ahead; /* [job] or NULL: speeds are needs, see water_filling.h     */
+    double *rate;        /* [job][type]; 0 where it may not be used, or not any more */
     struct job_batch
         jobs;      /* by job; bend is the height at which it stops             */
     double *top;   /* [job]                                                    */
@@ -70,12 +71,29 @@ struct filling_dues {
     bool uniform; /* all jobs that rise do so from 0 at speed 1: vectors can do it */
 };
 
+static double risen_to(const struct water_filler *filler,
+                       const struct filling_dues *dues, uint32_t job, double height)
+{
+    if (filler->ahead && dues->speed[job] > 0) {
+        double part = 1 - filler->ahead[job] * height;
+        return part > 0 ? fmin(filler->top[job], dues->speed[job] * height / part)
+                        : filler->top[job];
+    }
+    return fmin(filler->top[job], dues->base[job] + dues->speed[job] * height);
+}
+
 static double due_at(const struct water_filler *filler, const struct filling_dues *dues,
                      uint32_t job, double height)
 {
-    if (filler->settled[job])
-        return 0;
-    return fmin(filler->top[job], dues->base[job] + dues->speed[job] * height);
+    return filler->settled[job] ? 0 : risen_to(filler, dues, job, height);
+}
+
+/* How fast a due that is not at its top rises. */
+static double due_slope(const struct water_filler *filler,
+                        const struct filling_dues *dues, uint32_t job, double height)
+{
+    double part = filler->ahead ? 1 - filler->ahead[job] * height : 1;
+    return dues->speed[job] / (part * part);
 }
 
 /* Remove the types that a job may not use, and set its best level without them. */
@@ -109,6 +127,7 @@ struct water_filler *water_filler_new(const struct water_filling *filling,
     filler->type_count = k;
     filler->tolerance = 0.01 * tolerance;
     filler->gang = filling->gang;
+    filler->ahead = filling->ahead;
     filler->rate = arena_array(&filler->arena, double, (uint64_t)n *k);
     filler->top = arena_array(&filler->arena, double, n);
     filler->due = arena_array(&filler->arena, double, n);
@@ -232,8 +251,8 @@ static double cost_at_height(const struct water_filler *filler,
         cost += filler->gang[j] * (choice.x_slow * price[choice.slow] +
                                    choice.x_fast * price[choice.fast]);
         if (due < filler->top[j])
-            *ret_slope +=
-                filler->gang[j] * dues->speed[j] * edge_slope(filler, j, price, choice);
+            *ret_slope += filler->gang[j] * due_slope(filler, dues, j, height) *
+                          edge_slope(filler, j, price, choice);
     }
     return cost;
 }
@@ -434,7 +453,7 @@ static void find_stuck(struct water_filler *filler, const struct filling_dues *d
 
 static void begin_rise(struct water_filler *filler, struct filling_dues *dues)
 {
-    dues->uniform = true;
+    dues->uniform = !filler->ahead;
     for (uint32_t j = 0; j < filler->job_count; j++) {
         bool rises = dues->speed[j] > 0;
         if (filler->settled[j] || !(filler->top[j] > 0))
@@ -519,10 +538,17 @@ int water_filler_shares(struct water_filler *filler, const double *level, double
     return 0;
 }
 
+static double height_at_top(const struct water_filler *filler, uint32_t job,
+                            double speed)
+{
+    double ahead = filler->ahead ? filler->ahead[job] : 0;
+    return filler->top[job] / (speed + ahead * filler->top[job]);
+}
+
 /*
  * Rise until no job can go on; levels stay a little below, so that all remain feasible.
  */
-static int fill_levels(struct water_filler *filler, double *level,
+static int fill_levels(struct water_filler *filler, const double *need, double *level,
                        struct water_filling_answer *answer, struct error *err)
 {
     uint32_t n = filler->job_count;
@@ -530,13 +556,14 @@ static int fill_levels(struct water_filler *filler, double *level,
     double *speed = arena_array(&filler->arena, double, n);
     bool *stuck = arena_array(&filler->arena, bool, n);
     for (uint32_t j = 0; j < n; j++)
-        speed[j] = filler->top[j] > 0;
+        speed[j] = filler->top[j] > 0 ? (need ? need[j] : 1) : 0;
     for (answer->rounds = 0; answer->rounds < ROUNDS_MAX; answer->rounds++) {
+        struct filling_dues dues = { .base = base, .speed = speed };
         struct water_rise rise;
         double most = 0;
         for (uint32_t j = 0; j < n; j++)
             if (speed[j] > 0)
-                most = fmax(most, filler->top[j]);
+                most = fmax(most, height_at_top(filler, j, speed[j]));
         if (most == 0)
             return 0;
         int r = water_filler_rise(filler, base, speed, most, &rise, stuck, err);
@@ -545,7 +572,7 @@ static int fill_levels(struct water_filler *filler, double *level,
         for (uint32_t j = 0; j < n; j++) {
             if (speed[j] == 0 || (rise.held && !stuck[j]))
                 continue;
-            double reached = fmin(rise.by, filler->top[j]);
+            double reached = risen_to(filler, &dues, j, rise.by);
             level[j] = base[j] = reached * (1 - 3 * filler->tolerance);
             speed[j] = 0;
         }
@@ -573,7 +600,7 @@ int water_filling_solve(const struct water_filling *filling, double tolerance,
     *ret_answer = (struct water_filling_answer){ 0 };
     for (uint32_t j = 0; j < filling->job_count; j++)
         ret_level[j] = 0;
-    int r = fill_levels(filler, ret_level, ret_answer, err);
+    int r = fill_levels(filler, filling->need, ret_level, ret_answer, err);
     if (r == 0)
         r = water_filler_shares(filler, ret_level, ret_x, err);
     for (uint32_t j = 0; r == 0 && j < filling->job_count; j++)

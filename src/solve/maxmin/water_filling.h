@@ -21,6 +21,12 @@ struct water_filling {
     const double *capacity; /* [type]       */
     const double *gang;     /* [job]        */
     const double *rate;     /* [job][type]  */
+
+    /*
+     * For water_filling_solve(): jobs rise as need z / (1 - ahead z), in units of rate, with one z
+     * for all (finish-time fairness).  NULL: all rise alike.
+     */
+    const double *need, *ahead;
 };
 
 struct water_filling_answer {
