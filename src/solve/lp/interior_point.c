@@ -23,9 +23,10 @@
 #define STEPS_PER_STAGE 40
 #define GROWTH 2000.0 /* of t from stage to stage   */
 #define GAP 1e-8      /* relative, at the end */
-#define NEAR 0.995    /* of the way to the nearest bound */
-#define CENTRED 1e-7  /* square of the decrement at which the last stage is over */
-#define ROUGHLY 0.5   /* and at which any other is */
+#define BELOW 1e-9   /* relative, of a level that is known, to the level it begins at */
+#define NEAR 0.995   /* of the way to the nearest bound */
+#define CENTRED 1e-7 /* square of the decrement at which the last stage is over */
+#define ROUGHLY 0.5  /* and at which any other is */
 #define HALVINGS_MAX 50
 
 /*
@@ -401,6 +402,38 @@ static void start_inside(struct barrier_path *path)
     path->level *= isfinite(path->level) ? 0.5 : 0;
 }
 
+/*
+ * With one column the largest level is known at once: what the first job can have at most,
+ * or what uses everything.  Begin just below it, halfway between the needs and all that
+ * there is; what is left is to find the middle.
+ */
+static void start_at_level(struct barrier_path *path)
+{
+    const struct interior_point *problem = path->problem;
+    double level = INFINITY, wanted = 0, used = 0, more = 0;
+    for (uint32_t j = 0; j < path->n; j++)
+        if (has_need(path, j)) {
+            level = fmin(level, problem->rate[j] / problem->need[j]);
+            wanted +=
+                path->count[j] * problem->gang[j] * problem->need[j] / problem->rate[j];
+        }
+    level = fmin(level, problem->capacity[0] / wanted) * (1 - BELOW);
+    if (problem->enough > 0)
+        level = fmin(level, problem->enough);
+    for (uint32_t j = 0; j < path->n; j++) {
+        double gang = path->count[j] * problem->gang[j];
+        path->x[j] =
+            has_need(path, j) ? level * problem->need[j] / problem->rate[j] : 0;
+        used += gang * path->x[j];
+        more += gang * (1 - path->x[j]);
+    }
+    double part = fmin(0.5, 0.5 * (problem->capacity[0] - used) / more);
+    for (uint32_t j = 0; j < path->n; j++)
+        path->x[j] += part * (1 - path->x[j]);
+    path->level = level;
+    path->levels = false;
+}
+
 /* What can be had at most: the scale on which the gap is measured. */
 static double objective_scale(const struct barrier_path *path)
 {
@@ -411,6 +444,16 @@ static double objective_scale(const struct barrier_path *path)
             sum += path->count[j] * problem->value[(size_t)j * path->k + t] *
                    path->x[(size_t)j * path->k + t];
     return problem->value ? fabs(sum) : path->level;
+}
+
+static bool has_known_level(const struct interior_point *centre)
+{
+    if (!centre->need || centre->type_count != 1)
+        return false;
+    for (uint32_t j = 0; j < centre->job_count; j++)
+        if (centre->need[j] > 0)
+            return true;
+    return false;
 }
 
 /* Follow the path from the start to its end. */
@@ -436,10 +479,14 @@ static int follow_path(const struct interior_point *centre, const double *count,
         jobs += count[j];
     double walls = copies * (jobs + 1) * centre->type_count + 2 * jobs;
     uint32_t steps = 0;
-    start_inside(&path);
+    bool known = has_known_level(centre);
+    if (known)
+        start_at_level(&path);
+    else
+        start_inside(&path);
     path.t = 1 / fmax(objective_scale(&path), 1e-300);
-    for (bool last = false; !last; path.t *= GROWTH) {
-        last = walls / path.t < GAP * objective_scale(&path);
+    for (bool last = known; steps == 0 || !last; path.t *= GROWTH) {
+        last = known || walls / path.t < GAP * objective_scale(&path);
         for (uint32_t i = 0; i < STEPS_PER_STAGE; i++) {
             if (++steps > STEPS_MAX)
                 return error_set(err, -EDOM, "no centre after %u steps", steps);
