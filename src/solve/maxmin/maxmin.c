@@ -29,9 +29,9 @@
 #define CHECK_SLACK \
     1e-4 /* a larger gain than this means that a job need not have stopped */
 #define FLOOR_MARGIN \
-    1e-9          /* floors at the boundary count as reachable                 */
+    1e-9 /* floors at the boundary count as reachable                 */
 #define FILL_TOLERANCE 1e-7 /* of the ratios of jobs that are not the latest */
-#define FULL 1e-9 /* so near to its best rate a job is at it */
+#define FULL 1e-9           /* so near to its best rate a job is at it */
 
 /* --- identical jobs as one buyer -------------------------------------------------- */
 
