@@ -67,9 +67,13 @@ struct cgroup_limits {
 void cgroup_tree_open(struct cgroup_tree *tree, const char *name, bool at_top);
 void cgroup_tree_close(struct cgroup_tree *tree); /* parents without children go */
 
-/* The parents as texts, for a process that is told of them; NULL: there is none. */
+/*
+ * The parents of the cgroups of a job with such limits, as texts, for a process that is told
+ * of them; NULL: there is none.
+ */
 #define CGROUP_PARENTS (1 + CGROUP_V1_COUNT)
 void cgroup_tree_list(const struct cgroup_tree *tree,
+                      const struct cgroup_limits *limits,
                       const char *parents[CGROUP_PARENTS]);
 void cgroup_tree_join(struct cgroup_tree *tree,
                       const char *const parents[CGROUP_PARENTS]);
@@ -95,6 +99,15 @@ enum cgroup_fork_kind {
  */
 int cgroup_fork(const struct cgroup_tree *tree, const char *job,
                 enum cgroup_fork_kind kind);
+
+/*
+ * The same for a child that calls 'run', which executes a program or exits.  Until it has
+ * done so the child shares our memory and we wait, which saves copying it; so it must have our
+ * rights.  'run' has CGROUP_STACK_BYTES of stack.
+ */
+#define CGROUP_STACK_BYTES 65536
+int cgroup_spawn(const struct cgroup_tree *tree, const char *job,
+                 void (*run)(void *context), void *context);
 
 /* A descriptor that kills all processes when "1" is written to it; -1: none. */
 int cgroup_open_kill(const struct cgroup_tree *tree, const char *job);

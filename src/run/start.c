@@ -449,20 +449,6 @@ static void make_cgroup(const struct start_context *context)
     cgroup_make(&context->attempts->cgroups, context->name, &limits);
 }
 
-/* Again, if somebody has removed the empty cgroup meanwhile. */
-static pid_t fork_into_cgroup(const struct start_context *context)
-{
-    const struct cgroup_tree *tree = &context->attempts->cgroups;
-    pid_t pid = cgroup_fork(tree, context->name, context->kind);
-    for (int tries = 0; tries < CGROUP_TRIES && pid < 0; tries++) {
-        if (errno != ENOENT && errno != ENODEV)
-            break;
-        make_cgroup(context);
-        pid = cgroup_fork(tree, context->name, context->kind);
-    }
-    return pid;
-}
-
 /* --- processes ------------------------------------------------------------------------ */
 
 static _Noreturn void report_and_exit(const struct start_context *context,
@@ -547,14 +533,53 @@ static _Noreturn void become_job(const struct start_context *context, char **env
     report_and_exit(context, (struct start_failure){ .what = FAILED_COMMAND });
 }
 
+/* What a child needs to become a rank of the job. */
+struct rank_start {
+    const struct start_context *context;
+    char **env;
+};
+
+static void become_rank(void *rank)
+{
+    const struct rank_start *start = rank;
+    become_job(start->context, start->env);
+}
+
+/* Arguments are copied to the stack for a script without an interpreter. */
+static bool has_few_arguments(const struct start_context *context)
+{
+    size_t count = 0;
+    while (context->argv[count])
+        count++;
+    return count * sizeof(char *) < CGROUP_STACK_BYTES / 4;
+}
+
+/* A child with other rights than ours never shares our memory. */
+static pid_t create_process(struct rank_start *start)
+{
+    const struct start_context *context = start->context;
+    const struct cgroup_tree *tree = &context->attempts->cgroups;
+    if (!context->identity->become && has_few_arguments(context))
+        return cgroup_spawn(tree, context->name, become_rank, start);
+    pid_t pid = cgroup_fork(tree, context->name, context->kind);
+    if (pid == 0)
+        become_rank(start);
+    return pid;
+}
+
 static int start_rank(const struct start_context *context,
                       const struct rank_place *place, pid_t *ret_pid, struct error *err)
 {
     char **env =
         environment_make(context->order, context->dir, context->ckpt_dir, place);
-    pid_t pid = fork_into_cgroup(context);
-    if (pid == 0)
-        become_job(context, env);
+    struct rank_start start = { context, env };
+    pid_t pid = create_process(&start);
+    for (int tries = 0; tries < CGROUP_TRIES && pid < 0; tries++) {
+        if (errno != ENOENT && errno != ENODEV)
+            break;
+        make_cgroup(context); /* somebody has removed the empty one meanwhile */
+        pid = create_process(&start);
+    }
     free(env);
     if (pid < 0)
         return error_set(err, -errno, "cannot start a process: %s", strerror(errno));

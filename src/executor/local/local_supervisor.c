@@ -183,7 +183,10 @@ static int make_order(struct local_run *run, const struct launch *launch,
     if (local->setup.deny_others)
         order->denied_count = local->setup.deny_others(
             local->setup.context, run->gpus, order->denied, LAUNCH_DENIED_MAX);
-    cgroup_tree_list(&local->attempts.cgroups, order->cgroups);
+    const struct cgroup_limits limits = { .memory_bytes = order->mem_mib,
+                                          .cpu_milli = order->cpu_milli,
+                                          .denied_count = order->denied_count };
+    cgroup_tree_list(&local->attempts.cgroups, &limits, order->cgroups);
     int r = 0;
     if (launch->out) {
         r = output_path(texts->out, launch->out, launch, texts->user, err);
