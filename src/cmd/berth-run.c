@@ -1,6 +1,6 @@
 /* berth-run.c - one job's supervisor: started by berthd or berth-launch, outlives them. */
 #include <errno.h>
-#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,24 +15,27 @@
 #include "version.h"
 
 static const char usage[] =
-    "berth-run --run DIR --state DIR --order FD [--link FD]\n"
+    "berth-run --run DIR --state DIR --serve FD\n"
     "berth-run --run DIR --state DIR --adopt FD\n"
     "\n"
     "Runs one job and keeps its exit status until berthd has collected it.  berthd "
     "and\n"
-    "berth-launch start it; there is no need to do so by hand.\n"
+    "berth-launch start it; there is no need to do so by hand.  With --serve it forks\n"
+    "one such process for every order of berthd.\n"
     "\n"
     "  --run DIR      folder of attempts\n"
     "  --state DIR    folder of output and checkpoints\n"
-    "  --order FD     sealed memory with the order\n"
-    "  --link FD      an open connection to berthd\n"
+    "  --serve FD     a socket on which berthd sends orders and connections to it\n"
     "  --adopt FD     what berth-launch has started already\n"
     "  --help, --version\n";
 
 struct arguments {
     const char *run, *state;
-    int order, link, adopt;
+    int serve, adopt;
+    char *word; /* "--serve" itself */
 };
+
+static struct attempts attempts; /* of our own user */
 
 static int print_error(const char *why, const char *word)
 {
@@ -57,8 +60,7 @@ static int read_arguments(struct arguments *arguments, int argc, char **argv)
         if (strcmp(argv[i], "--version") == 0)
             return (puts("berth-run " BERTH_VERSION) < 0) + 1;
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        int *fd = strcmp(argv[i], "--order") == 0   ? &arguments->order
-                  : strcmp(argv[i], "--link") == 0  ? &arguments->link
+        int *fd = strcmp(argv[i], "--serve") == 0   ? &arguments->serve
                   : strcmp(argv[i], "--adopt") == 0 ? &arguments->adopt
                                                     : NULL;
         const char **text = strcmp(argv[i], "--run") == 0     ? &arguments->run
@@ -66,6 +68,8 @@ static int read_arguments(struct arguments *arguments, int argc, char **argv)
                                                               : NULL;
         if ((!fd && !text) || !value)
             return print_error("unknown or incomplete option ", argv[i]) + 1;
+        if (fd == &arguments->serve)
+            arguments->word = argv[i];
         i++;
         if (text)
             *text = value;
@@ -74,31 +78,104 @@ static int read_arguments(struct arguments *arguments, int argc, char **argv)
                    1;
     }
     if (!arguments->run || !arguments->state ||
-        (arguments->order < 0) == (arguments->adopt < 0))
-        return print_error("--run, --state and one of --order and --adopt are needed",
+        (arguments->serve < 0) == (arguments->adopt < 0))
+        return print_error("--run, --state and one of --serve and --adopt are needed",
                            "") +
                1;
     return 0;
+}
+
+/* berthd learns over the link that there is no attempt. */
+static int refuse(int link, const struct error *err)
+{
+    char line[256];
+    int length = snprintf(line, sizeof line, "refused %.200s\n", err->text);
+    if (link >= 0)
+        (void)!send(link, line, (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return print_error(err->text, "") / 2;
+}
+
+/* An order and the connection that belongs to it; false: berthd is gone. */
+static bool receive_order(int from, int *ret_order, int *ret_link)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(2 * sizeof(int))];
+    } control;
+    char byte;
+    struct iovec one = { &byte, 1 };
+    struct msghdr message = { .msg_iov = &one,
+                              .msg_iovlen = 1,
+                              .msg_control = control.space,
+                              .msg_controllen = sizeof control.space };
+    ssize_t count;
+    do
+        count = recvmsg(from, &message, MSG_CMSG_CLOEXEC);
+    while (count < 0 && errno == EINTR);
+    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    int fds[2];
+    if (count != 1 || !header || header->cmsg_type != SCM_RIGHTS ||
+        header->cmsg_len != CMSG_LEN(sizeof fds))
+        return false;
+    memcpy(fds, CMSG_DATA(header), sizeof fds);
+    *ret_order = fds[0];
+    *ret_link = fds[1];
+    return true;
+}
+
+/*
+ * Fork a supervisor for every order, and return in it.  Supervisors outlive this process,
+ * which ends with berthd.
+ */
+static void serve_orders(const struct arguments *arguments, int *ret_order,
+                         int *ret_link)
+{
+    signal(SIGCHLD, SIG_IGN); /* nobody asks how supervisors end */
+    while (receive_order(arguments->serve, ret_order, ret_link)) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            signal(SIGCHLD, SIG_DFL);
+            setsid();
+            close(arguments->serve);
+            memcpy(arguments->word, "--order", strlen("--order")); /* for ps */
+            return;
+        }
+        struct error err;
+        if (pid < 0) {
+            error_set(&err, -errno, "cannot start a process: %s", strerror(errno));
+            refuse(*ret_link, &err);
+        }
+        close(*ret_order);
+        close(*ret_link);
+    }
+    _exit(0);
 }
 
 /* Start the job with our own rights. */
 static int start_own(const struct arguments *arguments, struct started *started,
                      struct launch_order *order, struct error *err)
 {
-    static struct attempts attempts;
     const struct start_identity own = { .become = false };
-    int r = launch_order_unseal(order, arguments->order, err);
+    int fd;
+    serve_orders(arguments, &fd, &started->link);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    int r = launch_order_unseal(order, fd, err);
+    close(fd);
     if (r == 0)
         r = attempts_open(&attempts, arguments->run, arguments->state, ATTEMPTS_JOIN,
                           err);
+    if (r < 0)
+        return r;
     cgroup_tree_join(&attempts.cgroups, order->cgroups);
-    started->link = arguments->link;
-    fcntl(started->link, F_SETFD,
-          FD_CLOEXEC); /* inherited; the job must not inherit it */
-    fcntl(arguments->order, F_SETFD, FD_CLOEXEC);
-    if (r == 0)
-        r = start_attempt(&attempts, order, &own, started, err);
-    return r;
+    return start_attempt(&attempts, order, &own, started, err);
+}
+
+/* berthd has collected the end.  What root has made, root removes. */
+static void remove_own(const struct launch_order *order)
+{
+    char name[ATTEMPT_NAME_MAX];
+    attempt_name(name, order->launch.id, order->attempt);
+    attempt_remove(&attempts, name);
 }
 
 /*
@@ -119,29 +196,20 @@ static int adopt_started(const struct arguments *arguments, struct started *star
         (uid != 0 && service != 0 && setuid(0) == 0))
         return error_set(err, -EPERM, "cannot give up root's rights");
     prctl(PR_SET_DUMPABLE, 0);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     return launch_order_unseal(order, started->order, err);
-}
-
-/* berthd learns over the link that there is no attempt. */
-static int refuse(int link, const struct error *err)
-{
-    char line[256];
-    int length = snprintf(line, sizeof line, "refused %.200s\n", err->text);
-    if (link >= 0)
-        (void)!send(link, line, (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT);
-    return print_error(err->text, "") / 2;
 }
 
 int main(int argc, char **argv)
 {
     static struct started started;
     static struct launch_order order;
-    struct arguments arguments = { .order = -1, .link = -1, .adopt = -1 };
+    struct arguments arguments = { .serve = -1, .adopt = -1 };
     struct error err = { "" };
     int status = read_arguments(&arguments, argc, argv);
     if (status)
         return status - 1;
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    started.link = -1;
     int r = arguments.adopt >= 0 ? adopt_started(&arguments, &started, &order, &err)
                                  : start_own(&arguments, &started, &order, &err);
     if (r == -EALREADY)
@@ -149,5 +217,7 @@ int main(int argc, char **argv)
     if (r < 0)
         return refuse(started.link, &err);
     r = supervisor_run(&started, &order, arguments.state, &err);
+    if (r > 0 && arguments.serve >= 0)
+        remove_own(&order);
     return r < 0 ? print_error(err.text, "") / 2 : 0;
 }

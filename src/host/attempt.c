@@ -449,12 +449,16 @@ static bool remove_job_folder(const struct attempts *attempts, int dir)
     if (folder < 0)
         return errno != EXDEV;
     static const char *const usual[] = { "sock", "preempt", "preempt.new", "script" };
-    for (size_t i = 0; !attempts->system && i < sizeof usual / sizeof usual[0]; i++)
-        unlinkat(folder, usual[i], 0); /* all that there is, mostly */
-    if (unlinkat(dir, "job", AT_REMOVEDIR) < 0 && fstat(folder, &owner) == 0)
+    bool gone = false;
+    for (size_t i = 0; !attempts->system && i < sizeof usual / sizeof usual[0] && !gone;
+         i++) /* the first is all that there is, mostly */
+        gone = unlinkat(folder, usual[i], 0) == 0 &&
+               unlinkat(dir, "job", AT_REMOVEDIR) == 0;
+    if (!gone && unlinkat(dir, "job", AT_REMOVEDIR) < 0 && fstat(folder, &owner) == 0)
         free_of_mounts = remove_as_owner(attempts, folder, &owner);
     close(folder);
-    unlinkat(dir, "job", AT_REMOVEDIR);
+    if (!gone)
+        unlinkat(dir, "job", AT_REMOVEDIR);
     return free_of_mounts;
 }
 
@@ -482,16 +486,20 @@ static bool remove_folder(const struct attempts *attempts, const char *name)
 {
     if (attempts->system)
         detach_users_mounts(attempts, name);
-    static const char *const files[] = { "claim", "status", "run.sock", "launch",
-                                         "launch.new" };
+    static const char *const files[] = { "claim", "status", "run.sock" };
+    static const char *const old_files[] = { "launch", "launch.new" }; /* of 0.1 */
     int dir = open_unmounted(attempts->jobs, name, O_PATH);
     if (dir < 0)
         return errno != EXDEV;
     bool free_of_mounts = remove_job_folder(attempts, dir);
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         unlinkat(dir, files[i], 0);
+    if (unlinkat(attempts->jobs, name, AT_REMOVEDIR) < 0) {
+        for (size_t i = 0; i < sizeof old_files / sizeof old_files[0]; i++)
+            unlinkat(dir, old_files[i], 0);
+        unlinkat(attempts->jobs, name, AT_REMOVEDIR);
+    }
     close(dir);
-    unlinkat(attempts->jobs, name, AT_REMOVEDIR);
     return free_of_mounts;
 }
 

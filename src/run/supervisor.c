@@ -894,5 +894,5 @@ int supervisor_run(const struct started *started, const struct launch_order *ord
     run.own_steps = order->launch.has_steps;
     run.step = run.saved = order->steps_kept;
     supervise(&run);
-    return 0;
+    return run.collected;
 }

@@ -116,8 +116,8 @@ class Daemon:
 
     def supervisors(self):
         """The berth-run of each job.  Its child has the same arguments until it becomes the job,
-        and is left out."""
-        done = subprocess.run(["pgrep", "-f", f"berth-run.*{self.state}"],
+        and is left out; so is the one that starts supervisors."""
+        done = subprocess.run(["pgrep", "-f", f"berth-run.*{self.state}.* --(order|adopt) "],
                               stdout=subprocess.PIPE, check=False, text=True)
         found = {}
         for pid in map(int, done.stdout.split()):

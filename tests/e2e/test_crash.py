@@ -187,12 +187,17 @@ class Crash(unittest.TestCase):
             words = read(os.path.join(self.jobs_dir, name, "claim")).split()
             if words and name_of(words[0]) == "berth-run":
                 found.append(int(words[0]))
-        starters = self.launchers() or [self.daemon.process.pid]
+        starters = self.launchers() or [self.daemon.process.pid, *self.starters()]
         for pid in (child for starter in starters for child in children_of(starter)):
             if pid not in found and name_of(pid) in ("berth-run", "berth-launch") \
                     and leads_session(pid):
                 found.append(pid)
         return found
+
+    def starters(self):
+        """The berth-run that forks supervisors; it may be killed like one of them."""
+        return [pid for pid in children_of(self.daemon.process.pid)
+                if name_of(pid) == "berth-run"]
 
     def launchers(self):
         return [pid for pid in children_of(self.daemon.process.pid)
@@ -313,8 +318,8 @@ class Crash(unittest.TestCase):
             self.assertGreaterEqual(words.count("end"), 1, message)
 
     def processes_left(self):
-        """Processes that belong to this berthd, but itself and its launcher."""
-        own = {self.daemon.process.pid, *self.launchers()}
+        """Processes that belong to this berthd, but itself, its launcher and its starter."""
+        own = {self.daemon.process.pid, *self.launchers(), *self.starters()[:1]}
         left = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             text = read(f"/proc/{pid}/cmdline") + read(f"/proc/{pid}/environ")

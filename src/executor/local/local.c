@@ -80,12 +80,6 @@ static void set_deadline(struct local_run *run, int64_t at_ns)
     local_set_due(run, run->due_ns);
 }
 
-static void reap_later(struct local *local, pid_t pid)
-{
-    if (local_add_child(pid))
-        set_timer(local, local_now(local) + REAP_NS);
-}
-
 /* --- attempts ---------------------------------------------------------------------- */
 
 /* The attempt that holds the job's GPUs, or NULL. */
@@ -200,7 +194,6 @@ static void forget_run(struct local_run *run)
     if (run->next)
         run->next->prev = run->prev;
     local->count--;
-    reap_later(local, run->supervisor);
     local_link_close(run);
     free(run->after);
     run->local = NULL;
@@ -423,6 +416,7 @@ bool local_handle_message(void *context, char *line)
     struct run_end end;
     double number;
     if (run_end_read(&end, line)) {
+        run->said_end = true;
         local_handle_end(run, &end);
         return true;
     }
@@ -541,7 +535,6 @@ static void find_supervisor(struct local_run *run)
 {
     bool alive;
     if (local_link_connect(run)) {
-        local_take_child(run);
         local_set_due(run, INT64_MAX);
         repeat_order(run);
         return;
@@ -720,7 +713,6 @@ static void forget_recorded(struct local_run *run)
     struct local *local = run->local;
     job_id job = run->job;
     uint32_t generation = run->generation;
-    local_send(run, "collected\n");
     local_remove_attempt(run);
     forget_run(run);
     start_next_attempt(local, job, generation);
@@ -797,7 +789,7 @@ static void handle_timer(uv_timer_t *timer)
     }
     for (struct local_run *run = local->runs; run; run = run->next)
         next_ns = run->due_ns < next_ns ? run->due_ns : next_ns;
-    if (local_reap_children() > 0 && next_ns > at_ns + REAP_NS)
+    if (local_reap_starters() > 0 && next_ns > at_ns + REAP_NS)
         next_ns = at_ns + REAP_NS;
     if (next_ns < INT64_MAX)
         set_timer(local, next_ns);
@@ -903,10 +895,11 @@ int local_open(struct local **ret, const struct local_setup *setup, struct error
     }
     local->slots =
         memory_checked(calloc(setup->view->job_max, sizeof(struct local_run *)));
+    local->starter = -1;
     local->timer_ns = INT64_MAX;
     uv_timer_init(setup->loop, &local->timer);
     local->timer.data = local;
-    set_timer(local, local_now(local) + REAP_NS); /* children of an earlier one */
+    set_timer(local, local_now(local) + REAP_NS); /* the starter of an earlier one */
     *ret = local;
     return 0;
 }
@@ -924,8 +917,11 @@ void local_close(void *self)
     if (!local)
         return;
     local->closing = true;
+    if (local->settled && !local->setup.launcher)
+        local_remove_orphans(local); /* of supervisors that were killed after the end */
     while (local->runs)
         forget_run(local->runs);
+    local_close_starter(local);
     close_attempts(local);
     uv_close((uv_handle_t *)&local->timer, timer_closed);
 }

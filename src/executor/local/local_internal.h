@@ -29,7 +29,6 @@ struct local_run {
     job_id job;
     uint32_t generation, attempt;
     uint64_t id;
-    pid_t supervisor; /* our child, until reaped; 0: none */
 
     job_id *after; /* jobs that have to leave first */
     uint32_t after_count;
@@ -38,6 +37,7 @@ struct local_run {
     char gpus[GPU_TEXT_MAX];
     uint32_t type, gpu_count, cpu_milli, mem_mib;
 
+    bool said_end; /* by its supervisor, over the link: that one removes the attempt */
     bool reattached; /* and not looked for yet: it may have been started */
 
     /* orders */
@@ -74,13 +74,15 @@ struct local {
     struct local_setup setup;
     char state_dir[512], run_dir[LOCAL_RUN_DIR_MAX + 1], run_program[512];
     struct attempts attempts;
+    int starter; /* socket of the process that forks supervisors; -1: none yet */
+    pid_t starter_pid;
+    bool settled; /* every attempt of a live job is one of 'runs' */
     struct local_run *runs;
     struct local_run **slots; /* by job */
     uint32_t count;
     uint32_t recorded_count; /* ends recorded since the last commit */
     uv_timer_t timer;
     int64_t timer_ns;
-    uint32_t open_handles;
     bool closing;
 };
 
@@ -95,6 +97,7 @@ int local_start_supervisor(struct local_run *run, struct error *err);
 /* A supervisor has taken the attempt; ret_alive: it still runs. */
 bool local_was_claimed(const struct local_run *run, bool *ret_alive);
 bool local_read_status(const struct local_run *run, struct run_end *end);
+/* The supervisor is told that the end is durable, and removes the attempt if it can. */
 void local_remove_attempt(struct local_run *run);
 /* Send SIGKILL to all processes of an attempt; true: none is left. */
 bool local_kill_attempt(const struct local_run *run);
@@ -102,16 +105,15 @@ bool local_kill_attempt(const struct local_run *run);
 void local_kill_job(const struct local_run *run);
 
 /*
- * Children that no attempt knows any more, to be reaped when they end.  They are the
+ * The starter ends when its socket is closed.  Those that are ending are reaped: they are the
  * process's own and outlive an executor, which is closed and opened again whenever the
  * store could not be written.
  */
-bool local_add_child(pid_t pid);              /* false: it has ended already */
-uint32_t local_reap_children(void);           /* returns how many are left */
-void local_take_child(struct local_run *run); /* its supervisor, if it is one of them */
+void local_close_starter(struct local *local);
+uint32_t local_reap_starters(void); /* returns how many are left */
 
 /* and the connection to it */
 bool local_link_connect(struct local_run *run);
 void local_link_close(struct local_run *run);
-void local_send(struct local_run *run, const char *fmt, ...)
+bool local_send(struct local_run *run, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

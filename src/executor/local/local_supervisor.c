@@ -31,9 +31,7 @@
 #include "host/output_path.h"
 #include "model/cluster.h"
 
-#define LINK_FD 3
-#define ORDER_FD 4
-#define HIGH_FD 10 /* neither of them, while descriptors are moved */
+#define STARTER_FD 3 /* its socket, in the starter */
 
 static struct launcher_client *launcher_of(const struct local_run *run)
 {
@@ -76,7 +74,7 @@ void local_link_close(struct local_run *run)
     run->lines.count = 0;
 }
 
-void local_send(struct local_run *run, const char *fmt, ...)
+bool local_send(struct local_run *run, const char *fmt, ...)
 {
     char line[RUN_LINE_MAX];
     va_list args;
@@ -84,8 +82,9 @@ void local_send(struct local_run *run, const char *fmt, ...)
     int length = vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
     assert(length > 0 && length < (int)sizeof line);
-    if (run->fd >= 0) /* a supervisor that does not read will be found dead */
-        (void)!send(run->fd, line, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return run->fd >= 0 /* a supervisor that does not read will be found dead */
+           &&
+           send(run->fd, line, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL) == length;
 }
 
 static void read_link(uv_poll_t *handle, int status, int events)
@@ -201,10 +200,40 @@ static int make_order(struct local_run *run, const struct launch *launch,
 
 /* --- the supervisor --------------------------------------------------------------- */
 
-static int spawn_supervisor(struct local_run *run, int order, int link,
-                            struct error *err)
+/* --- starters that were closed ------------------------------------------------------------ */
+
+static struct {
+    pid_t *pids;
+    uint32_t count, room;
+} ending;
+
+static void reap_later(pid_t pid)
 {
-    struct local *local = run->local;
+    if (pid <= 0 || waitpid(pid, NULL, WNOHANG) != 0)
+        return;
+    ending.pids =
+        grow_array(ending.pids, &ending.room, ending.count + 1, sizeof *ending.pids);
+    ending.pids[ending.count++] = pid;
+}
+
+uint32_t local_reap_starters(void)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < ending.count; i++)
+        if (waitpid(ending.pids[i], NULL, WNOHANG) == 0)
+            ending.pids[kept++] = ending.pids[i];
+    ending.count = kept;
+    return kept;
+}
+
+/* --- the starter ---- */
+
+/*
+ * The starter is a berth-run that forks a supervisor for every order: what executing a
+ * program costs is paid once, and berthd does not wait for it.
+ */
+static int spawn_starter(struct local *local, int socket, struct error *err)
+{
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
     sigset_t all, none;
@@ -214,10 +243,8 @@ static int spawn_supervisor(struct local_run *run, int order, int link,
     posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_adddup2(&files, 1, 2);
-    posix_spawn_file_actions_adddup2(&files, link, HIGH_FD);
-    posix_spawn_file_actions_adddup2(&files, order, ORDER_FD);
-    posix_spawn_file_actions_adddup2(&files, HIGH_FD, LINK_FD);
-    posix_spawn_file_actions_addclosefrom_np(&files, ORDER_FD + 1);
+    posix_spawn_file_actions_adddup2(&files, socket, STARTER_FD);
+    posix_spawn_file_actions_addclosefrom_np(&files, STARTER_FD + 1);
     posix_spawnattr_init(&how);
     posix_spawnattr_setsigdefault(&how, &all);
     posix_spawnattr_setsigmask(&how, &none);
@@ -225,18 +252,79 @@ static int spawn_supervisor(struct local_run *run, int order, int link,
                                        POSIX_SPAWN_SETSIGMASK);
     char *argv[] = { local->run_program, (char *)"--run",
                      local->run_dir,     (char *)"--state",
-                     local->state_dir,   (char *)"--link",
-                     (char *)"3",        (char *)"--order",
-                     (char *)"4",        NULL };
+                     local->state_dir,   (char *)"--serve",
+                     (char *)"3",        NULL };
     char *env[] = { NULL };
-    pid_t pid = 0;
-    int r = posix_spawn(&pid, local->run_program, &files, &how, argv, env);
+    int r =
+        posix_spawn(&local->starter_pid, local->run_program, &files, &how, argv, env);
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&how);
-    if (r != 0)
-        return error_set(err, -r, "%s: %s", local->run_program, strerror(r));
-    run->supervisor = pid;
-    return 0;
+    return r ? error_set(err, -r, "%s: %s", local->run_program, strerror(r)) : 0;
+}
+
+static int open_starter(struct local *local, struct error *err)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return error_set(err, -errno, "cannot make a socket: %s", strerror(errno));
+    int high = pair[1] == STARTER_FD ? fcntl(pair[1], F_DUPFD_CLOEXEC, STARTER_FD + 1)
+                                     : pair[1]; /* a copy onto itself keeps CLOEXEC */
+    int r = high < 0
+                ? error_set(err, -errno, "cannot make a socket: %s", strerror(errno))
+                : spawn_starter(local, high, err);
+    if (high >= 0 && high != pair[1])
+        close(high);
+    close(pair[1]);
+    if (r < 0)
+        close(pair[0]);
+    else
+        local->starter = pair[0];
+    return r;
+}
+
+void local_close_starter(struct local *local)
+{
+    if (local->starter < 0)
+        return;
+    close(local->starter);
+    local->starter = -1;
+    reap_later(local->starter_pid);
+}
+
+static int send_order(const struct local *local, int order, int link)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(2 * sizeof(int))];
+    } control = { .space = "" };
+    struct iovec one = { (char *)"o", 1 };
+    struct msghdr message = { .msg_iov = &one,
+                              .msg_iovlen = 1,
+                              .msg_control = control.space,
+                              .msg_controllen = sizeof control.space };
+    control.header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(2 * sizeof(int)),
+                                       .cmsg_level = SOL_SOCKET,
+                                       .cmsg_type = SCM_RIGHTS };
+    const int fds[2] = { order, link };
+    memcpy(CMSG_DATA(&control.header), fds, sizeof fds);
+    return sendmsg(local->starter, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno
+                                                                              : 0;
+}
+
+/* A starter that was killed is replaced.  Orders that it had not read are lost with it, and
+ * known by their links. */
+static int order_supervisor(struct local *local, int order, int link, struct error *err)
+{
+    int r = local->starter < 0 ? -EPIPE : send_order(local, order, link);
+    if (r == -EPIPE || r == -ECONNRESET) {
+        local_close_starter(local);
+        r = open_starter(local, err);
+        if (r < 0)
+            return r;
+        r = send_order(local, order, link);
+    }
+    return r < 0 ? error_set(err, r, "no supervisor can be started: %s", strerror(-r))
+                 : 0;
 }
 
 /* -EEXIST: a supervisor was started before. */
@@ -252,7 +340,7 @@ static int start_own(struct local_run *run, const struct launch *launch, int ord
     int r = launch->ckpt_dir ? 0
                              : attempt_make_ckpt(&run->local->attempts, run->id,
                                                  launch->uid, launch->gid, err);
-    return r < 0 ? r : spawn_supervisor(run, order, link, err);
+    return r < 0 ? r : order_supervisor(run->local, order, link, err);
 }
 
 static int start_with_link(struct local_run *run, const struct launch *launch,
@@ -316,11 +404,13 @@ void local_remove_attempt(struct local_run *run)
     char name[ATTEMPT_NAME_MAX];
     name_of(run, name);
     if (launcher_of(run)) {
+        local_send(run, "collected\n");
         launcher_client_remove(launcher_of(run), run->id, run->attempt);
         return;
     }
     attempt_release_ckpt(&run->local->attempts, name);
-    attempt_remove(&run->local->attempts, name);
+    if (!local_send(run, "collected\n") || !run->said_end)
+        attempt_remove(&run->local->attempts, name);
 }
 
 bool local_kill_attempt(const struct local_run *run)
@@ -340,49 +430,6 @@ void local_kill_job(const struct local_run *run)
         launcher_client_kill_job(launcher_of(run), run->id, run->attempt);
     else
         attempt_kill_job(&run->local->attempts, name);
-}
-
-/* --- children that belong to no attempt --------------------------------------------------- */
-
-static struct {
-    pid_t *pids;
-    uint32_t count, room;
-} children;
-
-bool local_add_child(pid_t pid)
-{
-    if (pid <= 0 || waitpid(pid, NULL, WNOHANG) != 0)
-        return false;
-    children.pids = grow_array(children.pids, &children.room, children.count + 1,
-                               sizeof *children.pids);
-    children.pids[children.count++] = pid;
-    return true;
-}
-
-uint32_t local_reap_children(void)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < children.count; i++)
-        if (waitpid(children.pids[i], NULL, WNOHANG) == 0)
-            children.pids[kept++] = children.pids[i];
-    children.count = kept;
-    return kept;
-}
-
-void local_take_child(struct local_run *run)
-{
-    struct attempt_claim claim;
-    char name[ATTEMPT_NAME_MAX];
-    if (children.count == 0)
-        return;
-    name_of(run, name);
-    attempt_read_claim(&run->local->attempts, name, &claim);
-    for (uint32_t i = 0; i < children.count; i++)
-        if (children.pids[i] == claim.pid) {
-            run->supervisor = claim.pid;
-            children.pids[i] = children.pids[--children.count];
-            return;
-        }
 }
 
 /* --- attempts that belong to no job ------------------------------------------------------ */
@@ -418,6 +465,7 @@ static void remove_foreign_attempts(struct local *local)
 void local_remove_orphans(void *self)
 {
     struct local *local = self;
+    local->settled = true;
     if (local->setup.launcher)
         remove_foreign_attempts(local);
     else
