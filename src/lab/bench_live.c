@@ -18,6 +18,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -288,6 +289,26 @@ static int measure_preemptions(struct bench *bench, struct scratch *scratch,
     return r;
 }
 
+/* Resident memory, and CPU time so far. */
+static bool read_usage(pid_t pid, double *ret_bytes, double *ret_cpu_s)
+{
+    char path[64];
+    double pages = 0, ns = 0;
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
+    FILE *file = fopen(path, "re");
+    bool good = file && fscanf(file, "%*s %lf", &pages) == 1;
+    if (file)
+        fclose(file);
+    snprintf(path, sizeof path, "/proc/%d/schedstat", (int)pid);
+    file = fopen(path, "re");
+    good = file && fscanf(file, "%lf", &ns) == 1 && good;
+    if (file)
+        fclose(file);
+    *ret_bytes = pages * (double)sysconf(_SC_PAGESIZE);
+    *ret_cpu_s = ns * 1e-9;
+    return good;
+}
+
 /* ---- throughput of trivial jobs, beside task-spooler ---- */
 
 static int spawn_and_wait(const char *const *words)
@@ -305,77 +326,199 @@ static int spawn_and_wait(const char *const *words)
     return r == 0 && status == 0 ? 0 : -1;
 }
 
-/* Debian's task-spooler with as many slots: jobs a second, or 0 if it is not there. */
-static double run_spooler(const char *dir)
+#define LOAD 10 /* processes that keep the processors busy */
+#define SLICES \
+    10 /* of TRIVIAL jobs: each has its turn in each, whatever the machine does */
+#define SLICE (TRIVIAL / SLICES)
+
+/* Seconds in all slices, of whatever runs trivial jobs. */
+struct turns {
+    double spooler_s; /* 0: it is not there */
+    double at_once_s, disk_s, memory_s;
+    double berthd_s; /* CPU time of berthd itself, in 'memory_s' */
+};
+
+/* A temporary value of TMPDIR; NULL: none. */
+static void set_temporary(const char *path)
 {
-    static const char *const version[] = { "tsp", "-V", NULL },
-                             *const slots[] = { "tsp", "-S", SLOTS, NULL },
-                             *const add[] = { "tsp", "true", NULL },
-                             *const wait[] = { "tsp", "-w", NULL },
-                             *const end[] = { "tsp", "-K", NULL };
+    if (path)
+        setenv("TMPDIR", path, 1);
+    else
+        unsetenv("TMPDIR");
+}
+
+/* Debian's task-spooler with as many slots; false: it is not there. */
+static bool start_spooler(const char *dir)
+{
+    static const char *const version[] = { "tsp", "-V", NULL }, *const slots[] = {
+        "tsp", "-S", SLOTS, NULL
+    };
     char path[300];
     snprintf(path, sizeof path, "%s/tsp", dir);
     setenv("TS_SOCKET", path, 1);
-    setenv("TMPDIR", dir, 1); /* its output files; ours have been opened */
-    if (spawn_and_wait(version) < 0 || spawn_and_wait(slots) < 0)
-        return 0;
+    set_temporary(dir); /* its output files; ours have been opened */
+    return spawn_and_wait(version) == 0 && spawn_and_wait(slots) == 0;
+}
+
+/* Seconds for a slice; 0: it failed. */
+static double run_spooler(void)
+{
+    static const char *const add[] = { "tsp", "true", NULL },
+                             *const wait[] = { "tsp", "-w", NULL },
+                             *const clear[] = { "tsp", "-C", NULL };
     double begin_s = clock_now_s();
     int r = 0;
-    for (uint32_t i = 0; i < TRIVIAL && r == 0; i++)
+    for (uint32_t i = 0; i < SLICE && r == 0; i++)
         r = spawn_and_wait(add);
     if (r == 0)
         r = spawn_and_wait(wait);
     double s = clock_now_s() - begin_s;
-    spawn_and_wait(end);
-    return r == 0 ? TRIVIAL / s : 0;
+    spawn_and_wait(clear);
+    return r == 0 ? s : 0;
 }
 
-/* Jobs a second from the first submission to the end of the last. */
-static int run_trivial_jobs(struct scratch *scratch, bool at_once, double *ret_per_s,
+/* Add the seconds from the first submission to the end of the last job. */
+static int run_trivial_jobs(struct scratch *scratch, bool at_once, double *sum_s,
                             struct error *err)
 {
     static const char *const words[] = { "true", NULL };
     struct json *request = make_request(words);
     double begin_s = clock_now_s();
     uint64_t id;
-    int r = at_once ? submit_batch(scratch, words, TRIVIAL, err) : 0;
-    for (uint32_t i = 0; i < TRIVIAL && r == 0 && !at_once; i++)
+    int r = at_once ? submit_batch(scratch, words, SLICE, err) : 0;
+    for (uint32_t i = 0; i < SLICE && r == 0 && !at_once; i++)
         r = scratch_submit(scratch, request, &id, err);
     if (r == 0)
         r = wait_until_idle(scratch, err);
-    *ret_per_s = TRIVIAL / (clock_now_s() - begin_s);
+    *sum_s += clock_now_s() - begin_s;
     json_free(request);
     return r;
 }
 
+static int run_slices(struct turns *turns, bool spooler, struct scratch *disk,
+                      struct scratch *memory, struct error *err)
+{
+    int r = 0;
+    for (int i = 0; i < SLICES && r == 0; i++) {
+        double bytes, before_s = 0, after_s = 0;
+        double spooler_s = spooler ? run_spooler() : 0;
+        spooler = spooler_s > 0;
+        turns->spooler_s = spooler ? turns->spooler_s + spooler_s : 0;
+        r = run_trivial_jobs(disk, true, &turns->at_once_s, err);
+        if (r == 0)
+            r = run_trivial_jobs(disk, false, &turns->disk_s, err);
+        if (r < 0 || !memory)
+            continue;
+        read_usage(memory->pid, &bytes, &before_s);
+        r = run_trivial_jobs(memory, false, &turns->memory_s, err);
+        read_usage(memory->pid, &bytes, &after_s);
+        turns->berthd_s += after_s - before_s;
+    }
+    return r;
+}
+
+static void write_turn(struct bench *bench, const char *id, const char *load, double s,
+                       const struct turns *turns)
+{
+    char name[64];
+    bool there = turns->spooler_s > 0;
+    snprintf(name, sizeof name, "%s%s", id, load);
+    if (s > 0)
+        bench_row_versus(bench, name, TRIVIAL / s, "jobs/s", TRIVIAL,
+                         there ? "task-spooler" : NULL,
+                         there ? turns->spooler_s / s : TRIVIAL / s);
+}
+
+static void write_turns(struct bench *bench, const char *load,
+                        const struct turns *turns)
+{
+    if (turns->spooler_s > 0)
+        bench_row(bench, TRIVIAL / turns->spooler_s, "jobs/s", TRIVIAL,
+                  "trivial_jobs%s.task_spooler", load);
+    write_turn(bench, "trivial_jobs", load, turns->at_once_s, turns);
+    write_turn(bench, "trivial_jobs_singly", load, turns->disk_s, turns);
+    write_turn(bench, "trivial_jobs_tmpfs", load, turns->memory_s, turns);
+    if (turns->memory_s > 0)
+        bench_row(bench, turns->berthd_s / TRIVIAL * 1e6, "us", TRIVIAL,
+                  "trivial_jobs_tmpfs%s.berthd_cpu", load);
+}
+
+/* Processes that compute, and end with this one. */
+static void start_load(pid_t pids[LOAD])
+{
+    for (int i = 0; i < LOAD; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            for (volatile uint64_t turn = 0;; turn++)
+                continue;
+        }
+    }
+}
+
+static void end_load(const pid_t pids[LOAD])
+{
+    for (int i = 0; i < LOAD; i++)
+        if (pids[i] > 0 && kill(pids[i], SIGKILL) == 0)
+            waitpid(pids[i], NULL, 0);
+}
+
+/* Once as the machine is, once with every processor busy. */
+static int measure_turns(struct bench *bench, struct scratch *disk,
+                         struct scratch *memory, bool spooler, struct error *err)
+{
+    static const char *const loads[] = { "", "_loaded" };
+    pid_t busy[LOAD];
+    int r = 0;
+    for (int i = 0; i < 2 && r == 0; i++) {
+        struct turns turns = { .spooler_s = 0 };
+        if (i == 1)
+            start_load(busy);
+        r = run_slices(&turns, spooler, disk, memory, err);
+        if (i == 1)
+            end_load(busy);
+        if (r == 0)
+            write_turns(bench, loads[i], &turns);
+    }
+    return r;
+}
+
+/* A berthd with all of its files in memory. */
+static int open_in_memory(struct scratch *memory, const char *const *args,
+                          struct error *err)
+{
+    set_temporary("/dev/shm");
+    int r = scratch_open(memory, args, err);
+    if (r < 0)
+        return r;
+    scratch_use_memory(memory);
+    return scratch_start(memory, err);
+}
+
+/*
+ * task-spooler keeps nothing on disk.  So Berth runs twice: with its state in a temporary
+ * folder, which is on a disk mostly, and with all of it in memory.
+ */
 static int measure_throughput(struct bench *bench, struct scratch *scratch,
                               struct error *err)
 {
-    double at_once = 0, singly = 0;
-    char *before = getenv("TMPDIR");
-    before = memory_text(before);
-    double spooler = run_spooler(scratch->dir);
-    if (before)
-        setenv("TMPDIR", before, 1);
-    else
-        unsetenv("TMPDIR");
-    free(before);
-    int r = run_trivial_jobs(scratch, true, &at_once, err);
+    static const char *const end[] = { "tsp", "-K", NULL };
+    struct scratch memory;
+    bool has_memory = access("/dev/shm", W_OK) == 0;
+    char *before = memory_text(getenv("TMPDIR"));
+    int r = has_memory ? open_in_memory(&memory, scratch->args, err) : 0;
+    bool spooler = r == 0 && start_spooler(has_memory ? memory.dir : scratch->dir);
+    if (r == 0 && !spooler)
+        fprintf(stderr, "berth bench: task-spooler (tsp) is not there: "
+                        "nothing to compare trivial_jobs with\n");
     if (r == 0)
-        r = run_trivial_jobs(scratch, false, &singly, err);
-    if (r == 0) {
-        const char *versus = spooler > 0 ? "task-spooler" : NULL;
-        double by = spooler > 0 ? spooler : 1;
-        if (versus)
-            bench_row(bench, spooler, "jobs/s", TRIVIAL, "trivial_jobs.task_spooler");
-        else
-            fprintf(stderr, "berth bench: task-spooler (tsp) is not there: "
-                            "nothing to compare trivial_jobs with\n");
-        bench_row_versus(bench, "trivial_jobs", at_once, "jobs/s", TRIVIAL, versus,
-                         at_once / by);
-        bench_row_versus(bench, "trivial_jobs_singly", singly, "jobs/s", TRIVIAL,
-                         versus, singly / by);
-    }
+        r = measure_turns(bench, scratch, has_memory ? &memory : NULL, spooler, err);
+    if (spooler)
+        spawn_and_wait(end);
+    set_temporary(before);
+    free(before);
+    if (has_memory)
+        scratch_close(&memory);
     return r;
 }
 
@@ -461,26 +604,6 @@ static int measure_long_queue(struct bench *bench, struct scratch *scratch,
 }
 
 /* ---- idle, and started again ---- */
-
-/* Resident memory, and CPU time so far. */
-static bool read_usage(pid_t pid, double *ret_bytes, double *ret_cpu_s)
-{
-    char path[64];
-    double pages = 0, ns = 0;
-    snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
-    FILE *file = fopen(path, "re");
-    bool good = file && fscanf(file, "%*s %lf", &pages) == 1;
-    if (file)
-        fclose(file);
-    snprintf(path, sizeof path, "/proc/%d/schedstat", (int)pid);
-    file = fopen(path, "re");
-    good = file && fscanf(file, "%lf", &ns) == 1 && good;
-    if (file)
-        fclose(file);
-    *ret_bytes = pages * (double)sysconf(_SC_PAGESIZE);
-    *ret_cpu_s = ns * 1e-9;
-    return good;
-}
 
 static int measure_idle(struct bench *bench, struct scratch *scratch, struct error *err)
 {

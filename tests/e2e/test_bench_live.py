@@ -10,7 +10,10 @@ ROWS = {"submit_singly": "jobs/s", "submit.p50": "ms", "submit.p99": "ms",
         "submit_8_clients": "jobs/s", "cancel_10000": "s", "waiting_20000_rss": "MB",
         "restart_20000_waiting": "s",
         "submit_batch": "jobs/s", "freed_to_running.p50": "ms", "trial_to_warning.p50": "ms",
-        "trivial_jobs": "jobs/s", "trivial_jobs_singly": "jobs/s", "decision_10000.p99": "ms",
+        "trivial_jobs": "jobs/s", "trivial_jobs_singly": "jobs/s",
+        "trivial_jobs_tmpfs": "jobs/s", "trivial_jobs_tmpfs.berthd_cpu": "us",
+        "trivial_jobs_loaded": "jobs/s", "trivial_jobs_singly_loaded": "jobs/s",
+        "trivial_jobs_tmpfs_loaded": "jobs/s", "decision_10000.p99": "ms",
         "why_10000.p50": "ms", "can_never_run.p50": "ms", "restart_100000": "s",
         "restart_100000_waiting": "s", "idle_rss": "MB", "idle_cpu": "%"}
 

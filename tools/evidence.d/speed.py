@@ -31,7 +31,8 @@ given the same problem that our solver is given, and answers to its own toleranc
 proven gap; times are CPU seconds, the best of several for both (the median, where a solution is
 taken up again), in `solve` without the time to write a linear programme down, in `gavel` with
 it, as a policy would need it. task-spooler and Berth run 2,000 jobs that do nothing, eight at a
-time; task-spooler has only its command to take them by, Berth is asked over its socket. Slurm
+time and in turns; task-spooler has only its command to take them by, Berth is asked over its socket. It keeps
+nothing on disk: rows with `tmpfs` compare what both do in memory, `loaded` is beside ten processes that compute. Slurm
 alone runs the same jobs in a partition that Berth does not look after.
 """
 
