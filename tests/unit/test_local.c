@@ -3,9 +3,11 @@
 
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "executor/local/local.h"
@@ -722,7 +724,46 @@ static void a_job_inherits_nothing_from_berthd(void **state)
     static const char begins[] =
         "0\n1\n2\n0022\nSigBlk:\t0000000000000000\n/\nSigIgn:\t";
     assert_int_equal(strncmp(text, begins, strlen(begins)), 0);
-    assert_false(strtoull(text + strlen(begins), NULL, 16) >> (SIGPIPE - 1) & 1);
+    unsigned long long ignored = strtoull(text + strlen(begins), NULL, 16);
+    assert_false(ignored >> (SIGPIPE - 1) & 1);
+    assert_false(ignored >> (SIGCHLD - 1) & 1);
+}
+
+/* Kill the child that forks supervisors, and wait until it is dead, but leave it to be reaped. */
+static void kill_starter(void)
+{
+    char path[64];
+    int pid = 0;
+    siginfo_t info;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", getpid(), getpid());
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d", &pid), 1);
+    fclose(file);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+}
+
+static void a_killed_starter_is_replaced(void **state)
+{
+    struct local_fixture *b = *state;
+    char command[256], go[128];
+    snprintf(go, sizeof go, "%s/go", b->dir);
+    snprintf(command, sizeof command, "echo up; until [ -e %s ]; do sleep 0.02; done",
+             go);
+    job_id before = local_fixture_job(b, command);
+    job_id after = local_fixture_job(b, "true");
+    local_fixture_start(b, before);
+    local_fixture_wait_for_output(b, before, "up\n");
+
+    kill_starter();
+    local_fixture_start(b, after);
+
+    local_fixture_wait_event(b, after, EVENT_FINISHED);
+    FILE *file = fopen(go, "we");
+    assert_non_null(file);
+    fclose(file);
+    local_fixture_wait_event(b, before, EVENT_FINISHED);
 }
 
 static void a_full_runtime_folder_loses_the_start_alone(void **state)
@@ -816,6 +857,6 @@ RUN_CASES(
     CASE(a_cancelled_job_that_an_earlier_berthd_started_is_ended),
     CASE(a_time_limit_ends_a_job_in_failure),
     CASE(a_lease_in_seconds_ends_and_is_renewed), CASE(a_full_disk_fails_the_job_alone),
-    CASE(a_job_inherits_nothing_from_berthd),
+    CASE(a_job_inherits_nothing_from_berthd), CASE(a_killed_starter_is_replaced),
     CASE(a_full_runtime_folder_loses_the_start_alone),
     CASE(another_user_runs_as_itself));
