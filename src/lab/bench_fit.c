@@ -132,14 +132,14 @@ static void measure_gains(struct bench *bench, struct arena *arena)
         double rate = 0.05 + 0.15 * rng_unit(&rng);
         drawn[n] = (struct gains_job){ .least = 1,
                                        .most = 640,
-                                       .family = n % 2 ? FAMILY_EXP : FAMILY_INV,
-                                       .height = exp(-rate * k),
-                                       .rate = rate,
-                                       .a = a,
-                                       .b = 2 * a * k + b,
-                                       .c = (a * k + b) * k + 1,
-                                       .scale = 1,
-                                       .left = 200 - k,
+                                       .ahead.family = n % 2 ? FAMILY_EXP : FAMILY_INV,
+                                       .ahead.height = exp(-rate * k),
+                                       .ahead.rate = rate,
+                                       .ahead.a = a,
+                                       .ahead.b = 2 * a * k + b,
+                                       .ahead.c = (a * k + b) * k + 1,
+                                       .ahead.scale = 1,
+                                       .ahead.left = 200 - k,
                                        .work_s = 18 + 84 * rng_unit(&rng),
                                        .fixed_s = 1 };
     }

@@ -30,42 +30,20 @@
 #include "policy/policy.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/arena.h"
-#include "base/grow.h"
 #include "model/event.h"
 #include "policy/shared/elastic.h"
-#include "predict/curve.h"
-#include "predict/rate.h"
-
-#define POINTS_LEAST 4 /* reports needed to fit a curve */
-#define POINTS_ENOUGH \
-    12 /* reports after which a curve without a trend is not expected to get one */
+#include "predict/forecaster.h"
 
 enum forecast_from { FORECAST_REPORTED, FORECAST_DECLARED };
 static const char *const forecast_names[] = { "reported", "declared", NULL };
 
-/* The loss history of a job. */
-struct slaq_history {
-    struct curve curve;
-    struct curve_fit fit;
-    struct rate_model pace;
-    double first; /* loss of the first report */
-    bool stale;   /* new reports since the fit */
-    uint32_t next_free;
-};
-
 struct slaq_policy {
     struct elastic elastic;
+    struct forecaster forecaster;
     double floor, young;
     int64_t horizon_ns;
     uint32_t forecast;
-
-    uint32_t *of_job; /* by slot: 1 + index of its history; 0: none */
-    struct slaq_history *histories;
-    uint32_t history_used, history_room;
-    uint32_t free; /* 1 + the first unused history */
 };
 
 static int slaq_init(void *self, const struct view *view, uint64_t seed,
@@ -73,137 +51,29 @@ static int slaq_init(void *self, const struct view *view, uint64_t seed,
 {
     struct slaq_policy *slaq = self;
     elastic_init(&slaq->elastic, view, run);
-    slaq->of_job = arena_array(run, uint32_t, view->job_max);
+    forecaster_init(&slaq->forecaster, view->job_max, run);
     return 0;
-}
-
-/* --- loss histories --------------------------------------------------------------- */
-
-static struct slaq_history *history_of(const struct slaq_policy *slaq, job_id job)
-{
-    uint32_t at = slaq->of_job[job];
-    return at ? &slaq->histories[at - 1] : NULL;
-}
-
-static struct slaq_history *add_history(struct slaq_policy *slaq, job_id job)
-{
-    uint32_t at = slaq->free;
-    if (at) {
-        slaq->free = slaq->histories[at - 1].next_free;
-    } else {
-        at = ++slaq->history_used;
-        slaq->histories = grow_array(slaq->histories, &slaq->history_room, at,
-                                     sizeof *slaq->histories);
-    }
-    slaq->of_job[job] = at;
-    struct slaq_history *history = &slaq->histories[at - 1];
-    static const struct curve_hint is_loss = { .sign = 1 };
-    curve_init(&history->curve, &is_loss);
-    rate_model_init(&history->pace);
-    history->stale = true;
-    return history;
-}
-
-static void drop_history(struct slaq_policy *slaq, job_id job)
-{
-    struct slaq_history *history = history_of(slaq, job);
-    if (!history)
-        return;
-    history->next_free = slaq->free;
-    slaq->free = slaq->of_job[job];
-    slaq->of_job[job] = 0;
-}
-
-static void note_progress(struct slaq_policy *slaq, const struct view *view,
-                          const struct event *event)
-{
-    struct slaq_history *history = history_of(slaq, event->job);
-    if (!history && !isfinite(event->loss))
-        return;
-    if (!history)
-        history = add_history(slaq, event->job);
-    if (event->rate_per_s > 0)
-        rate_model_add(&history->pace, view->jobs[event->job].gpus_now,
-                       1 / event->rate_per_s);
-    if (!isfinite(event->loss) ||
-        !curve_add(&history->curve, event->steps, event->loss))
-        return;
-    if (history->curve.count == 1)
-        history->first = event->loss;
-    history->stale = true;
 }
 
 static void slaq_observe(void *self, const struct view *view, const struct event *event)
 {
     struct slaq_policy *slaq = self;
     elastic_observe(&slaq->elastic, view, event);
-    switch (event->kind) {
-    case EVENT_SUBMITTED:
-    case EVENT_ADOPTED:
-        drop_history(slaq, event->job); /* of the slot's previous job */
-        break;
-    case EVENT_PROGRESS:
-        note_progress(slaq, view, event);
-        break;
-    case EVENT_FINISHED:
-    case EVENT_FAILED:
-        drop_history(slaq, event->job);
-        break;
-    default:
-        break;
-    }
+    forecaster_observe(&slaq->forecaster, view, event);
 }
 
 /* --- gains ------------------------------------------------------------------------ */
-
-static void refit_curve(struct slaq_history *history)
-{
-    if (history->stale && history->curve.count >= POINTS_LEAST)
-        history->fit = curve_fit(&history->curve);
-    history->stale = false;
-}
-
-static bool has_trend(const struct slaq_history *history)
-{
-    return history->curve.count >= POINTS_LEAST && history->pace.size_count > 0 &&
-           history->fit.best.family != FAMILY_FLAT &&
-           history->fit.best.limit < history->first;
-}
-
-/* Set the fitted curve from step 'at' on, and the steps left. */
-static void set_curve(struct gains_job *share, const struct slaq_history *history,
-                      const struct job *job, double at)
-{
-    const struct family_fit *best = &history->fit.best;
-    double end = job->steps_total > 0 ? family_at(best, job->steps_total) : best->limit;
-    double way = fmax(history->first - end, history->first - history->curve.low);
-    double k = at - best->origin;
-    share->family = best->family;
-    share->height = family_at(best, at) - best->limit;
-    share->rate = best->rate;
-    share->a = best->a;
-    share->b = 2 * best->a * k + best->b;
-    share->c = (best->a * k + best->b) * k + best->c;
-    share->scale = 1 / way;
-    share->left = job->steps_total > 0 ? fmax(job->steps_total - at, 0) : INFINITY;
-    share->work_s = history->pace.work_s;
-    share->fixed_s = history->pace.fixed_s;
-}
 
 /*
  * For a job with too few reports.  Every model learns most at first: until reports show
  * otherwise, each step is assumed to bring this part of what is left.
  */
-static void set_young(struct gains_job *share, const struct slaq_history *history,
+static void set_young(struct gains_job *share, const struct outlook *outlook,
                       const struct job *job, double young)
 {
-    bool paced = history && history->pace.size_count > 0;
-    share->family = FAMILY_EXP;
-    share->height = share->scale = 1;
-    share->rate = -log1p(-young);
-    share->left = INFINITY;
-    share->work_s = paced ? history->pace.work_s : job->gpus / job->rate_best_per_s;
-    share->fixed_s = paced ? history->pace.fixed_s : 0;
+    share->ahead = curve_ahead_assumed(young);
+    share->work_s = outlook->paced ? outlook->work_s : job->gpus / job->rate_best_per_s;
+    share->fixed_s = outlook->fixed_s;
 }
 
 /* The job has declared its learning curve, and the setting is to trust it. */
@@ -218,7 +88,7 @@ static void set_declared(struct gains_job *share, const struct job *job, double 
     double end = job->steps_total > 0  ? job->steps_total
                  : job->curve.kmax > 0 ? job->curve.kmax
                                        : INFINITY;
-    gains_declared(share, &job->curve, at, end);
+    share->ahead = curve_ahead_declared(&job->curve, at, end);
     share->work_s = (job->step_s - job->fixed_s) * job->gpus;
     share->fixed_s = job->fixed_s;
 }
@@ -234,24 +104,22 @@ static void set_gains(struct slaq_policy *slaq, const struct view *view, uint32_
 {
     struct gains_job *share = &slaq->elastic.shares[index];
     job_id id = slaq->elastic.jobs[index];
-    struct slaq_history *history = history_of(slaq, id);
     const struct job *job = &view->jobs[id];
-    double fair = slaq->elastic.fair;
-    if (history)
-        refit_curve(history);
+    struct outlook outlook = forecaster_outlook(&slaq->forecaster, view, id);
+    double part = slaq->floor;
     if (uses_declared_curve(slaq, job)) {
         set_declared(share, job, job_steps(job, view->now_ns));
-        share->least = part_of_fair_share(fair, slaq->floor, share);
-    } else if (history && has_trend(history)) {
-        set_curve(share, history, job, job_steps(job, view->now_ns));
-        share->least = part_of_fair_share(fair, slaq->floor, share);
-    } else if (history && history->curve.count >= POINTS_ENOUGH) {
-        share->least = part_of_fair_share(fair, slaq->floor, share);
-    } else {
-        share->least = part_of_fair_share(fair, 1, share);
-        if (history ? history->curve.count < POINTS_LEAST : job->state == JOB_WAITING)
-            set_young(share, history, job, slaq->young);
+    } else if (outlook.state == OUTLOOK_FITTED) {
+        share->ahead = outlook.ahead;
+        share->work_s = outlook.work_s;
+        share->fixed_s = outlook.fixed_s;
+    } else if (outlook.state != OUTLOOK_FLAT) {
+        part = 1;
+        if (outlook.state == OUTLOOK_YOUNG ||
+            (outlook.state == OUTLOOK_SILENT && job->state == JOB_WAITING))
+            set_young(share, &outlook, job, slaq->young);
     }
+    share->least = part_of_fair_share(slaq->elastic.fair, part, share);
 }
 
 /* The minima add up to more GPUs than there are: reduce them, from the last job on. */
@@ -305,7 +173,7 @@ static void slaq_fini(void *self)
 {
     struct slaq_policy *slaq = self;
     elastic_release(&slaq->elastic);
-    free(slaq->histories);
+    forecaster_release(&slaq->forecaster);
 }
 
 static void slaq_explain(const void *self, const struct view *view, job_id job,

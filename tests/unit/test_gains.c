@@ -18,21 +18,22 @@ static double uniform(struct rng *rng, double min, double max)
 static struct gains_job drawn(struct rng *rng, bool concave)
 {
     struct gains_job job = { .least = 1 + rng_below(rng, 2),
-                             .family = rng_below(rng, 2) ? FAMILY_EXP : FAMILY_INV,
-                             .height = uniform(rng, 0.01, 1),
-                             .rate = uniform(rng, 0.01, 0.5),
-                             .a = uniform(rng, 0, 0.02),
-                             .b = uniform(rng, 0.2, 0.6),
-                             .c = uniform(rng, 1, 2),
-                             .scale = uniform(rng, 0.5, 1),
-                             .left = rng_below(rng, 3) ? INFINITY : 3,
+                             .ahead.family =
+                                 rng_below(rng, 2) ? FAMILY_EXP : FAMILY_INV,
+                             .ahead.height = uniform(rng, 0.01, 1),
+                             .ahead.rate = uniform(rng, 0.01, 0.5),
+                             .ahead.a = uniform(rng, 0, 0.02),
+                             .ahead.b = uniform(rng, 0.2, 0.6),
+                             .ahead.c = uniform(rng, 1, 2),
+                             .ahead.scale = uniform(rng, 0.5, 1),
+                             .ahead.left = rng_below(rng, 3) ? INFINITY : 3,
                              .work_s = uniform(rng, 1, 20),
                              .fixed_s = uniform(rng, 0, 1) };
     job.most = job.least + rng_below(rng, 10);
     if (!concave) {
-        job.family = FAMILY_INV;
-        job.b = 0;
-        job.a = uniform(rng, 0.01, 3);
+        job.ahead.family = FAMILY_INV;
+        job.ahead.b = 0;
+        job.ahead.a = uniform(rng, 0.01, 3);
     }
     return job;
 }
@@ -120,19 +121,19 @@ static void a_job_that_needs_many_gets_many(void **state)
     struct gains_job jobs[2] = {
         { .least = 1,
           .most = 16,
-          .family = FAMILY_INV,
-          .a = 0.005,
-          .c = 1,
-          .scale = 1,
-          .left = INFINITY,
+          .ahead.family = FAMILY_INV,
+          .ahead.a = 0.005,
+          .ahead.c = 1,
+          .ahead.scale = 1,
+          .ahead.left = INFINITY,
           .work_s = 3 },
         { .least = 1,
           .most = 16,
-          .family = FAMILY_EXP,
-          .height = 1,
-          .rate = 0.02,
-          .scale = 1,
-          .left = INFINITY,
+          .ahead.family = FAMILY_EXP,
+          .ahead.height = 1,
+          .ahead.rate = 0.02,
+          .ahead.scale = 1,
+          .ahead.left = INFINITY,
           .work_s = 3 },
     };
     struct gains_heap heap[2];
@@ -199,7 +200,7 @@ static void a_declared_curve_gains_what_its_losses_say(void **state)
         double way = learning_loss(&curve, 0) - learning_loss(&curve, 60);
         for (double at = 0; at < 60; at += 7) {
             struct gains_job job = { .work_s = 8 };
-            gains_declared(&job, &curve, at, 60);
+            job.ahead = curve_ahead_declared(&curve, at, 60);
             double then = fmin(at + 5, 60); /* on 4 GPUs a step takes 2 s */
             double want =
                 (learning_loss(&curve, at) - learning_loss(&curve, then)) / way;

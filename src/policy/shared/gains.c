@@ -11,50 +11,12 @@ static uint32_t least_of(uint32_t a, uint32_t b)
 
 /* --- what a job gains ---------------------------------------------------------------- */
 
-static double steps_in(const struct gains_job *job, double gpus, double seconds)
-{
-    double step_s = job->work_s / gpus + job->fixed_s;
-    return fmin(step_s > 0 ? seconds / step_s : INFINITY, job->left);
-}
-
 double gains_of(const struct gains_job *job, double gpus, double seconds)
 {
-    if (gpus <= 0 || seconds <= 0 || job->family == FAMILY_FLAT)
+    if (gpus <= 0 || seconds <= 0 || job->ahead.family == FAMILY_FLAT)
         return 0;
-    double steps = steps_in(job, gpus, seconds);
-    if (job->family == FAMILY_EXP)
-        return -job->scale * job->height * expm1(-job->rate * steps);
-    if (steps == INFINITY)
-        return job->scale / job->c;
-    double ahead = (job->a * steps + job->b) * steps;
-    return job->scale * ahead / (job->c * (ahead + job->c));
-}
-
-void gains_declared(struct gains_job *job, const struct learning *curve, double at,
-                    double end)
-{
-    bool is_inv = curve->family == LEARNING_INV;
-    double a = curve->a / curve->c;
-    double b = curve->b / curve->c;
-    double rest = 0; /* of its improvement, still missing at its end */
-    job->family = is_inv ? FAMILY_INV : FAMILY_EXP;
-    job->rate = curve->family == LEARNING_ACC ? 1 / curve->tau : -log(curve->mu);
-    job->height = exp(-job->rate * at);
-    if (is_inv) {
-        job->a = a;
-        job->b = 2 * a * at + b;
-        job->c = (a * at + b) * at + 1;
-    }
-    if (end < INFINITY)
-        rest = is_inv ? 1 / ((a * end + b) * end + 1) : exp(-job->rate * end);
-    job->scale = 1 / (1 - rest);
-    job->left = fmax(end - at, 0);
-}
-
-/* The rest of its curve is convex, so each further GPU brings less. */
-static bool is_concave(const struct gains_job *job)
-{
-    return job->family != FAMILY_INV || job->b * job->b >= job->a * job->c;
+    double step_s = job->work_s / gpus + job->fixed_s;
+    return curve_ahead_drop(&job->ahead, step_s > 0 ? seconds / step_s : INFINITY);
 }
 
 /* --- even shares ------------------------------------------------------------------ */
@@ -141,10 +103,10 @@ static struct gains_heap best_offer(const struct gains_job *jobs, uint32_t index
     const struct gains_job *job = &jobs[index];
     struct gains_heap best = { .job = index };
     uint32_t room = least_of(job->most - job->gpus, gpus);
-    if (job->family == FAMILY_FLAT || room == 0)
+    if (job->ahead.family == FAMILY_FLAT || room == 0)
         return best;
     double now = gains_of(job, job->gpus, seconds);
-    uint32_t furthest = is_concave(job) ? 1 : room;
+    uint32_t furthest = curve_ahead_is_convex(&job->ahead) ? 1 : room;
     for (uint32_t step = 1;;) {
         double gain = (gains_of(job, (double)job->gpus + step, seconds) - now) / step;
         if (gain > best.gain) {

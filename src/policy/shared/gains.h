@@ -16,29 +16,15 @@
 
 #include <stdint.h>
 
-#include "model/learning.h"
-#include "predict/family.h"
+#include "predict/curve_ahead.h"
 
 struct gains_job {
     uint32_t least, most; /* GPUs it must and can have; least <= most */
     uint32_t gpus;        /* GPUs it gets */
 
-    /* the rest of its curve; FAMILY_FLAT: gains nothing */
-    enum family family;
-    double height;          /* exp: loss above its limit now */
-    double rate;            /* exp: -ln(mu) per step */
-    double a, b, c;         /* inv: 1/(a q^2 + b q + c), q steps from now */
-    double scale;           /* 1 / its whole improvement */
-    double left;            /* steps to its end; INFINITY: not known */
-    double work_s, fixed_s; /* of a step: divided by the GPUs, and constant */
+    struct curve_ahead ahead; /* the rest of its curve; FAMILY_FLAT: gains nothing */
+    double work_s, fixed_s;   /* of a step: divided by the GPUs, and constant */
 };
-
-/*
- * Set the declared curve from step 'at' to the job's end (INFINITY: none).  The
- * improvement until then is its whole improvement.
- */
-void gains_declared(struct gains_job *job, const struct learning *curve, double at,
-                    double end);
 
 /* An element of the heap; one per job is needed. */
 struct gains_heap {
