@@ -125,6 +125,7 @@ struct outlook forecaster_outlook(struct forecaster *forecaster,
     refit_curve(reports);
     outlook.state = find_state(reports);
     outlook.paced = reports->pace.size_count > 0;
+    outlook.scaled = reports->pace.size_count > 1;
     outlook.work_s = reports->pace.work_s;
     outlook.fixed_s = reports->pace.fixed_s;
     if (outlook.state != OUTLOOK_FITTED)

@@ -43,7 +43,8 @@ struct outlook {
     struct curve_ahead ahead; /* FAMILY_FLAT unless it is fitted */
     double half; /* half the width of its level's interval, four times in five */
     double work_s, fixed_s; /* of a step: divided by the GPUs, and constant */
-    bool paced;             /* the last two were measured; otherwise they are 0 */
+    bool scaled; /* measured at two sizes or more: how they divide is known */
+    bool paced;  /* the last two were measured; otherwise they are 0 */
 };
 
 struct outlook_gain {

@@ -25,9 +25,9 @@ class ReproduceSlaq(Case):
         self.assertEqual(rows["t90_change_berth"]["price"]["row"], "converged_change_berth")
         self.assertLess(measured["mean_loss_change"], -0.6)
         self.assertLess(measured["t90_change"], -0.35)
-        self.assertLess(measured["t90_change_berth"], -0.2)
+        self.assertLess(measured["t90_change_berth"], -0.3)
         self.assertLess(measured["loss_seconds_change_berth"], measured["loss_seconds_change"])
-        self.assertLess(measured["converged_change_berth"], measured["converged_change"] / 3)
+        self.assertLess(measured["converged_change_berth"], measured["converged_change"] / 10)
         # A forecast that is right helps, and not by much: ours is good.
         self.assertLess(measured["t90_change_oracle"], measured["t90_change"])
         self.assertLess(measured["t90_change"], measured["t90_change_oracle"] + 0.1)
@@ -54,7 +54,9 @@ class ReproduceSlaq(Case):
                 rows = {row["id"]: row["measured"] for row in json.loads(done.stdout)["rows"]}
                 self.assertEqual("t90_change_real" in rows, data == DATA)
                 if data == DATA:
-                    self.assertLess(rows["loss_seconds_change_berth_real"], 0)
+                    self.assertLess(rows["loss_seconds_change_berth_real"], -0.05)
+                    self.assertLess(rows["t90_change_berth_real"], -0.05)
+                    self.assertLess(rows["converged_change_berth_real"], 0.05)
         if not DATA:
             self.skipTest("BERTH_DATA not set")
 

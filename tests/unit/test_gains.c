@@ -209,7 +209,34 @@ static void a_declared_curve_gains_what_its_losses_say(void **state)
     }
 }
 
-RUN_CASES(TEST(concave_gains_are_shared_as_well_as_can_be),
+/* Worth 9 to 1 and 16 to 4 GPUs at half efficiency: the square root of 36 to 1. */
+static void by_seconds_a_job_has_the_root_of_its_worth(void **state)
+{
+    struct gains_job jobs[2] = {
+        { .least = 1, .most = 1000, .second = 9, .half_gpus = 16 },
+        { .least = 1, .most = 1000, .second = 1, .half_gpus = 4 },
+    };
+    struct gains_heap heap[2];
+    assert_int_equal(gains_share(jobs, 2, 700, EPOCH_S, heap), 0);
+    assert_int_equal(jobs[0].gpus, 600);
+    assert_int_equal(jobs[1].gpus, 100);
+}
+
+static void a_pause_is_set_against_the_seconds_saved(void **state)
+{
+    struct gains_job job = { .second = 2, .half_gpus = 8 };
+    /* From 8 GPUs to 16 a second saves 8 (1/8 - 1/16), and a paused one costs 1 + 8/8. */
+    assert_near(gains_of_resize(&job, 8, 16, 10, 0), 2 * 10 * 0.5, 1e-12);
+    assert_near(gains_of_resize(&job, 8, 16, 10, 1), 2 * (9 * 0.5 - 2), 1e-12);
+    assert_true(gains_of_resize(&job, 8, 16, 10, 3) < 0);
+    assert_near(gains_of_resize(&job, 8, 4, 10, 0), -2 * 10 * 1.0, 1e-12);
+    assert_false(gains_are_unknown(&job));
+    assert_true(gains_are_unknown(&(struct gains_job){ .least = 1 }));
+}
+
+RUN_CASES(TEST(by_seconds_a_job_has_the_root_of_its_worth),
+          TEST(a_pause_is_set_against_the_seconds_saved),
+          TEST(concave_gains_are_shared_as_well_as_can_be),
           TEST(flat_starts_of_curves_are_passed), TEST(a_job_that_needs_many_gets_many),
           TEST(gpus_that_bring_nothing_are_divided_evenly),
           TEST(the_smallest_share_is_as_large_as_can_be),

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/rng.h"
+
 extern const struct policy policy_slaq;
 extern const struct policy policy_fair;
 
@@ -285,7 +287,63 @@ static uint32_t size_of_the_slow(const char *settings)
 static void a_longer_horizon_gives_more_to_jobs_that_learn_long(void **state)
 {
     assert_int_equal(size_of_the_slow("floor=0,forecast=declared,horizon=0"), 1);
-    assert_true(size_of_the_slow("floor=0,forecast=declared,horizon=30s") > 3);
+    assert_true(size_of_the_slow("floor=0,forecast=declared,gain=loss,horizon=30s") >
+                3);
+}
+
+/*
+ * A job past its goal beside one before it, both with noise in their reports or none; returns
+ * the GPUs of the one past it.
+ */
+static uint32_t size_past_goal(const char *settings, double noise)
+{
+    struct world w;
+    world_init(&w, 8, 8);
+    struct rng rng;
+    rng_init(&rng, 1, "noise");
+    job_id jobs[2];
+    for (int i = 0; i < 2; i++)
+        jobs[i] = world_running(&w, (struct job){ .gpus = 32,
+                                                  .gpus_min = 1,
+                                                  .gpus_max = 64,
+                                                  .spread = true,
+                                                  .steps_total = 100,
+                                                  .rate_best_per_s = 1 });
+    world_decide_with(&w, &policy_slaq, settings);
+    for (int i = 0; i < 2; i++)
+        for (double k = 0; k <= 20; k++)
+            world_apply(&w, (struct event){ .kind = EVENT_PROGRESS,
+                                            .job = jobs[i],
+                                            .steps = k,
+                                            .rate_per_s = 1,
+                                            .loss = exp(-k / (i == 0 ? 40 : 6)) +
+                                                    noise * rng_normal(&rng) });
+    world_pass(&w, SECONDS(3));
+    world_decide_again(&w);
+    uint32_t gpus = size_of(&w, jobs[1]);
+    world_release(&w);
+    return gpus;
+}
+
+static void a_job_past_its_goal_makes_room(void **state)
+{
+    uint32_t gpus = size_past_goal("floor=0", 0);
+    assert_true(gpus < 16);
+    assert_true(gpus > size_past_goal("floor=0,finish=0.001", 0));
+    assert_true(gpus < size_past_goal("floor=0,finish=1", 0));
+    assert_true(size_past_goal("floor=0,goal=0.99", 0) > gpus); /* it is before that */
+}
+
+static void an_uncertain_forecast_takes_fewer_gpus_away(void **state)
+{
+    assert_true(size_past_goal("floor=0", 0.05) > size_past_goal("floor=0", 0) + 4);
+}
+
+static void without_a_horizon_it_is_the_rule_of_the_paper(void **state)
+{
+    assert_int_equal(size_past_goal("floor=0,horizon=0", 0),
+                     size_past_goal("floor=0,horizon=0,gain=loss,finish=5", 0));
+    assert_int_equal(size_past_goal("floor=0,horizon=0", 0), 1);
 }
 
 /* Make the resize of two jobs take a second: epochs last ten. */
@@ -385,6 +443,9 @@ RUN_CASES(CASE(fair_gives_all_the_same),
           CASE(a_small_change_does_not_cause_a_resize),
           CASE(a_new_job_does_not_wait_for_the_epoch),
           CASE(of_two_the_one_that_learns_less_makes_room),
+          TEST(a_job_past_its_goal_makes_room),
+          TEST(an_uncertain_forecast_takes_fewer_gpus_away),
+          TEST(without_a_horizon_it_is_the_rule_of_the_paper),
           TEST(a_longer_horizon_gives_more_to_jobs_that_learn_long),
           CASE(a_growing_job_runs_on_until_others_have_shrunk),
           TEST(a_declared_curve_is_trusted_on_request),

@@ -230,8 +230,7 @@ static double resize_s(const struct job *job)
 static double gain_of_resize(const struct job *job, const struct gains_job *share,
                              uint32_t gpus, double seconds)
 {
-    return gains_of(share, gpus, seconds - resize_s(job)) -
-           gains_of(share, job->gpus_now, seconds);
+    return gains_of_resize(share, job->gpus_now, gpus, seconds, resize_s(job));
 }
 
 /* The change is large enough to be made at all. */
@@ -245,7 +244,7 @@ static bool is_large_change(const struct elastic *elastic, uint32_t now, uint32_
 static bool growth_pays(const struct job *job, const struct gains_job *share,
                         uint32_t gpus, double seconds)
 {
-    if (share->ahead.family == FAMILY_FLAT)
+    if (gains_are_unknown(share))
         return gpus * (seconds - resize_s(job)) > job->gpus_now * seconds;
     return gain_of_resize(job, share, gpus, seconds) > 0;
 }
@@ -312,11 +311,11 @@ static double gain_of_halving(const struct elastic *elastic, const struct view *
     const struct gains_job *share = &elastic->shares[index];
     const struct gains_job *other = &elastic->shares[arrival];
     uint32_t half = job->gpus_now - job->gpus_now / 2;
-    bool silent = share->ahead.family == FAMILY_FLAT;
+    bool silent = gains_are_unknown(share);
     if (half == job->gpus_now || half < job->gpus_min || resize_s(job) >= seconds ||
         (silent && half < share->least))
         return NAN;
-    if (silent && other->ahead.family == FAMILY_FLAT)
+    if (silent && gains_are_unknown(other))
         return job->gpus_now; /* no curve is known: take from the largest job */
     double gpus = fmin((double)room + job->gpus_now / 2, other->most);
     return gains_of(other, gpus, seconds) + gain_of_resize(job, share, half, seconds);

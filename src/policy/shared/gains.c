@@ -13,10 +13,25 @@ static uint32_t least_of(uint32_t a, uint32_t b)
 
 double gains_of(const struct gains_job *job, double gpus, double seconds)
 {
-    if (gpus <= 0 || seconds <= 0 || job->ahead.family == FAMILY_FLAT)
+    if (gpus <= 0 || seconds <= 0)
+        return 0;
+    if (job->second > 0)
+        return job->second * seconds * (1 + job->half_gpus * (1 - 1 / gpus));
+    if (job->ahead.family == FAMILY_FLAT)
         return 0;
     double step_s = job->work_s / gpus + job->fixed_s;
     return curve_ahead_drop(&job->ahead, step_s > 0 ? seconds / step_s : INFINITY);
+}
+
+/* A pause of a second costs a second, in which w/a + t0 of a step's time is not made. */
+double gains_of_resize(const struct gains_job *job, double from, double to,
+                       double seconds, double pause_s)
+{
+    if (job->second == 0)
+        return gains_of(job, to, seconds - pause_s) - gains_of(job, from, seconds);
+    double saved = job->half_gpus * (1 / from - 1 / to);
+    double paused = 1 + job->half_gpus / from;
+    return job->second * (saved * fmax(seconds - pause_s, 0) - paused * pause_s);
 }
 
 /* --- even shares ------------------------------------------------------------------ */
@@ -103,10 +118,11 @@ static struct gains_heap best_offer(const struct gains_job *jobs, uint32_t index
     const struct gains_job *job = &jobs[index];
     struct gains_heap best = { .job = index };
     uint32_t room = least_of(job->most - job->gpus, gpus);
-    if (job->ahead.family == FAMILY_FLAT || room == 0)
+    if (gains_are_unknown(job) || room == 0)
         return best;
     double now = gains_of(job, job->gpus, seconds);
-    uint32_t furthest = curve_ahead_is_convex(&job->ahead) ? 1 : room;
+    bool concave = job->second > 0 || curve_ahead_is_convex(&job->ahead);
+    uint32_t furthest = concave ? 1 : room;
     for (uint32_t step = 1;;) {
         double gain = (gains_of(job, (double)job->gpus + step, seconds) - now) / step;
         if (gain > best.gain) {
