@@ -30,7 +30,10 @@
  * our answer.  Most of what people wait for is there once a job has come most of its
  * way ('goal'); behind the jobs that have not, the late ones go by the least time left,
  * so that they at least do not wait for each other longer than necessary; and
- * 'early=nearest' orders the others by the least time to that goal.
+ * 'early=nearest' orders the others by the least time to that goal.  Noise in the reports
+ * hides where a curve ends, and with it the time to the goal: a job is late only if it is
+ * past the goal by more than half a deviation, and while reports lie a hundredth of the way
+ * from their curves the early jobs go by their score, which noise changes least.
  */
 #include "flow/senders.h"
 
@@ -44,7 +47,12 @@
 
 #define FITS_MAX 1024     /* per decision, so that it stays short; the others follow */
 #define UNHEARD_REPORTS 2 /* sent but not reported: they will not come */
-#define FIT_COLD 3        /* times the work of a fit that starts from the last one    */
+#define NOISY \
+    0.01 /* share of the way: noise from which steps to the goal are not known */
+#define NOISE_MAX 0.2 /* of the way: noise beyond that is none */
+#define GOAL_MARGIN \
+    0.5            /* deviations of a report by which a job has to be past its goal */
+#define FIT_COLD 3 /* times the work of a fit that starts from the last one    */
 
 enum { EARLY_GAIN, EARLY_NEAREST };
 enum { LATE_GAIN, LATE_SHORTEST };
@@ -76,6 +84,7 @@ struct jpas_flow {
 
     struct jpas_job *states; /* by the sender's slot */
     uint32_t state_room;
+    bool noisy;        /* reports lie far from the fitted curves */
     uint32_t next_fit; /* index of the next sender to be fitted */
     int64_t next_ns;   /* end of the period */
 };
@@ -236,6 +245,34 @@ static void refit_histories(struct jpas_flow *jpas)
     }
 }
 
+/*
+ * Find out how far reports lie from the fitted curves, in the mean.  The steps to the goal
+ * depend on the limit of a curve, which noise hides; what the next steps bring does not.
+ */
+static void measure_noise(struct jpas_flow *jpas)
+{
+    const struct senders *senders = &jpas->senders;
+    double sum = 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < senders->count; i++) {
+        const struct loss_history *history =
+            &jpas->states[senders->list[i].slot].history;
+        if (loss_history_has_limit(history)) {
+            sum += fmin(loss_history_noise(history), NOISE_MAX);
+            count++;
+        }
+    }
+    jpas->noisy = sum > NOISY * count;
+}
+
+/* The goal is behind the job, and not by the noise of its reports alone. */
+static bool is_past_goal(const struct jpas_flow *jpas,
+                         const struct loss_history *history, double share)
+{
+    double beyond = fmin(GOAL_MARGIN * loss_history_noise(history), NOISE_MAX);
+    return share >= fmin(jpas->goal + beyond, fmax(jpas->goal, jpas->converged));
+}
+
 /* Steps it makes in a period at the first level. */
 static double steps_ahead(const struct jpas_flow *jpas, const struct sender *sender)
 {
@@ -294,14 +331,15 @@ static void score_job(struct jpas_flow *jpas, const struct view *view,
         return;
     }
     double step = job_steps(job, view->now_ns);
-    double share =
-        loss_history_has_limit(history) ? loss_history_share(history, step) : 0;
-    bool late = share >= jpas->goal && jpas->late == LATE_SHORTEST;
+    bool fitted = loss_history_has_limit(history);
+    double share = fitted ? loss_history_share(history, step) : 0;
+    bool late =
+        fitted && jpas->late == LATE_SHORTEST && is_past_goal(jpas, history, share);
     if (late && job->steps_total > 0)
         set_class(sender, CLASS_LATE, nearness_score(sender, job->steps_total - step));
     else if (share >= jpas->converged)
         set_class(sender, CLASS_LAST, 0);
-    else if (jpas->early == EARLY_NEAREST && loss_history_has_limit(history))
+    else if (jpas->early == EARLY_NEAREST && fitted && !jpas->noisy)
         set_class(sender, CLASS_EARLY,
                   nearness_score(
                       sender, loss_history_step_at(history, jpas->goal, step) - step));
@@ -322,6 +360,7 @@ static int jpas_decide(void *self, const struct view *view, struct flow_plan *pl
     }
     if (view->now_ns >= jpas->next_ns) {
         refit_histories(jpas);
+        measure_noise(jpas);
         for (uint32_t i = 0; i < senders->count; i++)
             score_job(jpas, view, &senders->list[i]);
         jpas->next_ns = view->now_ns + jpas->period_ns;
@@ -376,7 +415,7 @@ static void jpas_explain(const void *self, const struct view *view, job_id job,
     else if (isnan(share))
         snprintf(text, size, "no curve fits yet: as it went lately, %.2g %% in %g s",
                  100 * sender->score, period_s);
-    else if (jpas->early == EARLY_NEAREST)
+    else if (jpas->early == EARLY_NEAREST && !jpas->noisy)
         snprintf(text, size, "%.1f %% of its way behind it: by the time to %g %%",
                  share, 100 * jpas->goal);
     else

@@ -91,6 +91,12 @@ bool loss_history_has_limit(const struct loss_history *history)
            history->best.limit < history->first;
 }
 
+double loss_history_noise(const struct loss_history *history)
+{
+    double way = history->first - history->best.limit;
+    return sqrt(history->best.sse / history->best.weight) / way;
+}
+
 double loss_history_share(const struct loss_history *history, double step)
 {
     double way = history->first - history->best.limit;

@@ -40,6 +40,9 @@ void loss_history_fit(struct loss_history *history);
 /* There are enough points, and the curve falls to a limit. */
 bool loss_history_has_limit(const struct loss_history *history);
 
+/* How far reports lie from the curve, as a share of the way. */
+double loss_history_noise(const struct loss_history *history);
+
 /* The share of the way done at a step. */
 double loss_history_share(const struct loss_history *history, double step);
 

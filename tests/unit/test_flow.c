@@ -394,6 +394,27 @@ static void nearest_to_the_goal_goes_first_if_asked_for(void **state)
     end(&s);
 }
 
+/* Past its goal by less than the noise of its reports, a job is not late yet. */
+static void noise_does_not_make_a_job_late(void **state)
+{
+    for (int noisy = 0; noisy <= 1; noisy++) {
+        struct scene s;
+        begin(&s, "2xv100:8", "jpas,early=nearest,late=shortest");
+        job_id at_goal = send_on(&s, 1, 100);
+        job_id past_goal = send_on(&s, 1, 100);
+        for (double k = 0; k <= 48; k++)
+            report(&s, at_goal, k,
+                   exp(-k / 20) + (noisy && k > 0 ? fmod(k, 2) * 0.1 - 0.05 : 0));
+        for (double k = 0; k <= 90; k++)
+            report(&s, past_goal, k, exp(-k / 20));
+        pass(&s, 10);
+        decide(&s);
+        assert_int_equal(level(&s, noisy ? at_goal : past_goal), 0);
+        assert_int_equal(level(&s, noisy ? past_goal : at_goal), 1);
+        end(&s);
+    }
+}
+
 /* --- jobs of which only their hosts know what they send ----------------------------------- */
 
 /* On one node, of which nothing is said; it makes 'rate' steps a second. */
@@ -755,6 +776,7 @@ RUN_CASES(TEST(under_fair_no_job_has_a_level),
           TEST(a_held_up_job_goes_first_once_and_a_silent_one_last),
           TEST(past_the_goal_the_least_left_to_send_goes_first),
           TEST(nearest_to_the_goal_goes_first_if_asked_for),
+          TEST(noise_does_not_make_a_job_late),
           TEST(who_nobody_has_counted_is_taken_to_send_and_who_is_quiet_is_not),
           TEST(bytes_and_steps_per_second_give_the_intensity),
           TEST(las_flow_goes_by_bytes_that_were_counted),
