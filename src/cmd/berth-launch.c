@@ -150,13 +150,14 @@ static int read_options(int argc, char **argv, struct launcher_setup *setup)
             setup->run_program = optarg;
             break;
         case UID:
-            setup->service_uid = (uint32_t)strtoul(optarg, NULL, 10);
+            setup->users.service_uid = (uint32_t)strtoul(optarg, NULL, 10);
             break;
         case GID:
             setup->service_gid = (uint32_t)strtoul(optarg, NULL, 10);
             break;
         case USER:
-            if (!find_user("--user", optarg, &setup->service_uid, &setup->service_gid))
+            if (!find_user("--user", optarg, &setup->users.service_uid,
+                           &setup->service_gid))
                 return 3;
             break;
         case BRIDGE:
@@ -176,10 +177,10 @@ static int read_options(int argc, char **argv, struct launcher_setup *setup)
             setup->listen = optarg;
             break;
         case ROOT_JOBS:
-            setup->root_jobs = true;
+            setup->users.root_jobs = 1;
             break;
         case MIN_UID:
-            if (!read_uid(optarg, &setup->min_uid))
+            if (!read_uid(optarg, &setup->users.min_uid))
                 return 3;
             break;
         case VERSION:
@@ -199,7 +200,7 @@ static int check_setup(const struct launcher_setup *setup, struct error *err)
 {
     struct stat socket;
     bool runs_jobs = setup->run_dir && setup->state_dir && setup->run_program;
-    if (setup->service_uid == 0 || runs_jobs == (setup->bridge.program != NULL))
+    if (setup->users.service_uid == 0 || runs_jobs == (setup->bridge.program != NULL))
         return error_set(err, -EINVAL,
                          "--uid is needed, and --run, --state and --supervisor or "
                          "--bridge");
@@ -216,7 +217,7 @@ int main(int argc, char **argv)
     struct launcher_setup setup = { .bridge.user = "root",
                                     .orders = ORDERS_FD,
                                     .openings = OPENINGS_FD,
-                                    .min_uid = find_min_uid() };
+                                    .users.min_uid = find_min_uid() };
     struct error err = { "" };
     int status = read_options(argc, argv, &setup);
     if (status)

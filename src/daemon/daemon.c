@@ -488,6 +488,7 @@ static void open_limits(struct daemon *daemon)
 static void open_services(struct daemon *daemon)
 {
     struct scheduler *scheduler = &daemon->scheduler;
+    const struct launcher_client *launcher = daemon->setup.launcher;
     *scheduler = (struct scheduler){ .loop = &daemon->loop,
                                      .store = daemon->store,
                                      .executor = daemon->backend->executor,
@@ -501,6 +502,7 @@ static void open_services(struct daemon *daemon)
     daemon->submission =
         (struct submission){ .scheduler = scheduler,
                              .keys = submission_keys_new(store_writer(daemon->store)),
+                             .users = launcher ? launcher_client_users(launcher) : NULL,
                              .failed = on_store_failed,
                              .context = daemon };
     daemon->users = scheduler->users =

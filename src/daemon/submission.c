@@ -21,6 +21,7 @@
 #include "daemon/scheduler.h"
 #include "daemon/users.h"
 #include "executor/executor.h"
+#include "host/job_users.h"
 #include "host/pattern.h"
 #include "store/db.h"
 #include "http/http.h"
@@ -150,6 +151,14 @@ struct submission_batch {
     bool several; /* they came as a list */
 };
 
+/* A job that berth-launch would not start is not accepted either. */
+static int check_user(const struct submission *submission, uint32_t uid,
+                      struct error *err)
+{
+    bool runs = !submission->users || job_users_check(submission->users, uid, err) == 0;
+    return runs ? 0 : -EINVAL;
+}
+
 /* May all of these be accepted?  Nothing is recorded. */
 static int check_batch(struct submission *submission, const struct caller *caller,
                        const struct submission_batch *batch, struct error *err)
@@ -161,6 +170,9 @@ static int check_batch(struct submission *submission, const struct caller *calle
     if (scheduler->executor->submit_command)
         return error_set(err, -EINVAL, "jobs of this cluster are submitted with %s",
                          scheduler->executor->submit_command);
+    r = check_user(submission, caller->uid, err);
+    if (r < 0)
+        return r;
     r = limits_admit(scheduler->limits, caller->uid, batch->requests, batch->texts,
                      batch->count, err);
     if (r < 0)

@@ -13,6 +13,7 @@
 
 struct caller;
 struct error;
+struct job_users;
 struct request;
 struct request_texts;
 struct scheduler;
@@ -21,7 +22,8 @@ struct submission_keys;
 struct submission {
     struct scheduler *scheduler;
     uint64_t id_next;
-    struct submission_keys *keys; /* of the store's submissions */
+    struct submission_keys *keys;  /* of the store's submissions */
+    const struct job_users *users; /* whose jobs are accepted; NULL: of all callers */
 
     /* The store could not be written in the middle of a submission. */
     void (*failed)(void *context, const struct error *err);

@@ -39,6 +39,7 @@ struct launcher_client {
     int orders, openings;
     uint32_t features;
     char cgroup[320], why[400];
+    struct job_users users;
     uv_poll_t poll;
     bool watching;
     void (*gone)(void *context);
@@ -165,6 +166,11 @@ const char *launcher_client_cgroup(const struct launcher_client *client)
 const char *launcher_client_why(const struct launcher_client *client)
 {
     return client->why;
+}
+
+const struct job_users *launcher_client_users(const struct launcher_client *client)
+{
+    return &client->users;
 }
 
 /* --- files ------------------------------------------------------------------------------- */
@@ -352,6 +358,7 @@ static int greet_launcher(struct launcher_client *client, struct error *err)
     client->features = reply.features;
     snprintf(client->cgroup, sizeof client->cgroup, "%s", reply.text);
     snprintf(client->why, sizeof client->why, "%s", reply.why);
+    client->users = reply.users;
     return 0;
 }
 

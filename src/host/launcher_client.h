@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 struct error;
+struct job_users;
 struct launcher_client;
 struct uv_loop_s;
 
@@ -38,6 +39,9 @@ uint32_t launcher_client_features(const struct launcher_client *client);
 const char *launcher_client_cgroup(const struct launcher_client *client);
 /* Why some are not enforced; "": all are. */
 const char *launcher_client_why(const struct launcher_client *client);
+
+/* Whose jobs it starts. */
+const struct job_users *launcher_client_users(const struct launcher_client *client);
 
 /* Start an attempt; -EEXIST: it was started before. */
 int launcher_client_start(struct launcher_client *client, uint64_t id, uint32_t attempt,

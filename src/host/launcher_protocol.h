@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "host/job_users.h"
+
 enum launcher_request_kind {
     LAUNCHER_HELLO = 1, /* what is enforced here?                                    */
     LAUNCHER_START,     /* start an attempt: sealed order and link come along         */
@@ -42,12 +44,13 @@ struct launcher_bridge_request {
 };
 
 struct launcher_reply {
-    int32_t error;     /* 0, or an errno                   */
-    uint32_t left;     /* LAUNCHER_KILL: processes are left */
-    uint32_t features; /* LAUNCHER_HELLO: of cgroups        */
-    int32_t pid;       /* LAUNCHER_START: the supervisor    */
-    char text[320];    /* what is wrong; LAUNCHER_HELLO: the parent cgroup */
-    char why[400];     /* LAUNCHER_HELLO: why not all features are there   */
+    int32_t error;          /* 0, or an errno                   */
+    uint32_t left;          /* LAUNCHER_KILL: processes are left */
+    uint32_t features;      /* LAUNCHER_HELLO: of cgroups        */
+    int32_t pid;            /* LAUNCHER_START: the supervisor    */
+    char text[320];         /* what is wrong; LAUNCHER_HELLO: the parent cgroup */
+    char why[400];          /* LAUNCHER_HELLO: why not all features are there   */
+    struct job_users users; /* LAUNCHER_HELLO: whose jobs are run          */
 };
 
 /* Open a file of a user, to read, with the user's rights. */

@@ -76,17 +76,9 @@ static int find_user(const struct launcher *launcher, uint32_t uid, char *text,
                      struct start_identity *ret, struct error *err)
 {
     struct passwd entry, *found = NULL;
-    if (uid == 0 && !launcher->setup->root_jobs)
-        return error_set(err, -EPERM,
-                         "jobs of root are not run here: submit it as another user, or "
-                         "set root_jobs in berthd.yaml");
-    if (uid == launcher->setup->service_uid && uid != 0)
-        return error_set(err, -EPERM, "jobs of berthd's own user are not run here");
-    if (uid < launcher->setup->min_uid && uid != 0)
-        return error_set(err, -EPERM,
-                         "user %u is one of the system's: jobs are run for users from "
-                         "%u on (min_uid in berthd.yaml, or --min-uid)",
-                         uid, launcher->setup->min_uid);
+    int r = job_users_check(&launcher->setup->users, uid, err);
+    if (r < 0)
+        return r;
     getpwuid_r(uid, &entry, text, USER_TEXT_MAX, &found);
     if (!found)
         return error_set(err, -ENOENT, "there is no user %u on this machine", uid);
@@ -154,7 +146,7 @@ static int start_and_supervise(struct launcher *launcher, const int fds[2],
                                 .order = fds[0],
                                 .kill = -1,
                                 .oom = -1,
-                                .service_uid = launcher->setup->service_uid,
+                                .service_uid = launcher->setup->users.service_uid,
                                 .service_gid = launcher->setup->service_gid };
     int r = read_order(&order, fds[0], request, err);
     if (r < 0)
@@ -407,6 +399,7 @@ static void carry_out(struct launcher *launcher, const struct launcher_request *
         reply->features = launcher->attempts.cgroups.features;
         snprintf(reply->text, sizeof reply->text, "%s", launcher->attempts.cgroups.v2);
         snprintf(reply->why, sizeof reply->why, "%s", launcher->attempts.cgroups.why);
+        reply->users = launcher->setup->users;
         return;
     case LAUNCHER_START:
         start_attempt_of(launcher, request, fds, fd_count, reply);
@@ -465,7 +458,7 @@ static int open_as_user(const struct launcher *launcher,
     const struct launcher_setup *setup = launcher->setup;
     if (initgroups(identity.user, identity.gid) < 0 ||
         setresgid(setup->service_gid, identity.gid, setup->service_gid) < 0 ||
-        setresuid(setup->service_uid, identity.uid, setup->service_uid) < 0)
+        setresuid(setup->users.service_uid, identity.uid, setup->users.service_uid) < 0)
         return -errno;
     return plain_file_open(opening->path, NULL);
 }
@@ -602,7 +595,7 @@ static int open_own_attempts(struct launcher *launcher, struct error *err)
     if (!setup->run_program)
         return 0;
     launcher->attempts = (struct attempts){ .system = true,
-                                            .service_uid = setup->service_uid,
+                                            .service_uid = setup->users.service_uid,
                                             .service_gid = setup->service_gid };
     int r = attempts_open(&launcher->attempts, setup->run_dir, setup->state_dir,
                           ATTEMPTS_OWN, err);
@@ -660,7 +653,7 @@ static int accept_berthd(const struct launcher_setup *setup, int listener)
         if (fd < 0)
             continue;
         if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-            (peer.uid == setup->service_uid || peer.uid == 0))
+            (peer.uid == setup->users.service_uid || peer.uid == 0))
             return fd;
         close(fd);
     }

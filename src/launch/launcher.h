@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "host/job_users.h"
 #include "launch/launch_bridge.h"
 
 struct error;
@@ -20,11 +21,10 @@ struct launcher_setup {
     const char *run_dir, *state_dir; /* absolute                        */
     const char *run_program;         /* path of berth-run; NULL: no jobs are run here */
     struct launch_bridge_setup bridge;
-    uint32_t service_uid, service_gid; /* of berthd                     */
-    bool root_jobs;                    /* jobs of root are run as well    */
-    uint32_t min_uid;                  /* smallest user number of others  */
-    int orders, openings;              /* sockets of berthd; unused with 'listen' */
-    const char *listen;                /* path of a socket for berthd, or NULL */
+    struct job_users users; /* whose jobs are run; who berthd is */
+    uint32_t service_gid;   /* of berthd                       */
+    int orders, openings;   /* sockets of berthd; unused with 'listen' */
+    const char *listen;     /* path of a socket for berthd, or NULL */
 };
 
 /*

@@ -131,7 +131,7 @@ class Limits(unittest.TestCase):
     config = ""
 
     def start(self, config=None, **more):
-        self.daemon = Daemon("--system", gpus="v100:4", **more)
+        self.daemon = Daemon("--system", "--root-jobs", gpus="v100:4", **more)
         os.chmod(self.daemon.dir, 0o755)
         self.addCleanup(self.daemon.wipe)
         if config:
@@ -338,8 +338,10 @@ class Limits(unittest.TestCase):
                 sock.sendall(b"POST /v1/session HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n"
                              b"Content-Length: 16000\r\n\r\n" % port)
             held.append(sock)
-        with open(os.path.join(self.daemon.state, "token"), encoding="ascii") as file:
-            token = file.read().strip()
+        status, made = self.daemon.ask("POST", "/v1/tokens", {
+            "scope": "submit", "uid": pwd.getpwnam("nobody").pw_uid})
+        self.assertEqual(status, 201, made)
+        token = made["token"]
         for _ in range(20):
             wire = http.client.HTTPConnection("127.0.0.1", port, timeout=20 * FACTOR)
             wire.request("POST", "/v1/jobs", body=json.dumps(job(env={"A": "x" * (7 << 20)})),

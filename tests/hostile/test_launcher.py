@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import struct
+import subprocess
 import tempfile
 import time
 import unittest
@@ -16,7 +17,7 @@ from hostile import (ADA, BOB, BOUND, Case, PATH, SERVICE, User, end, listing, m
 from live import BUILD
 
 HELLO, START, KILL, KILL_JOB, REMOVE, BRIDGE = range(1, 7)
-REQUEST, REPLY = struct.Struct("=IIQ"), struct.Struct("=iIIi320s400s")
+REQUEST, REPLY = struct.Struct("=IIQ"), struct.Struct("=iIIi320s400sIII")
 OPENING, OPENED = struct.Struct("=QI4096s4x"), struct.Struct("=Qi4x")
 SEALS = 1 | 2 | 4 | 8  # seal, shrink, grow, write
 EINVAL, EPERM, ENOENT, EACCES, EEXIST, ENOSYS, EPROTO = 22, 1, 2, 13, 17, 38, 71
@@ -352,12 +353,22 @@ class Refused(Case):
 
     flags = ("--min-uid", "1000")
 
-    def test_a_job_of_root_or_of_a_user_of_the_system_fails_and_says_why(self):
-        root = send(self.daemon.socket, "POST", "/v1/jobs", {
-            "command": ["true"], "cwd": "/", "gpus": 1, "env": {"PATH": PATH}})[1]["id"]
-        for ident, why in ((root, "jobs of root"), (self.submit(BOB, "true"), "the system's")):
-            self.assertEqual(self.wait(ident)["state"], "FAILED")
-            self.assertIn(why, str(self.job(ident)))
+    def submit_by_berth(self, user=None):
+        """As users type it: exit status, standard output and standard error."""
+        done = subprocess.run(
+            [os.path.join(BUILD, "berth"), "submit", "-G1", "true"], cwd="/", text=True,
+            capture_output=True, timeout=BOUND, preexec_fn=user.become if user else None,
+            env={"PATH": PATH, "BERTH_ADDR": self.daemon.socket, "BERTH_NO_START": "1"})
+        return done.returncode, done.stdout, done.stderr
+
+    def test_a_job_of_root_or_of_a_user_of_the_system_is_refused_and_told_why(self):
+        for user, why in ((None, "jobs of root are not run here"),
+                          (BOB, f"user {BOB.uid} is one of the system's")):
+            status, out, said = self.submit_by_berth(user)
+            self.assertEqual((status, out), (2, ""), said)
+            self.assertEqual(said.count("\n"), 1, said)
+            self.assertTrue(said.startswith(f"berth submit: {why}"), said)
+        self.assertEqual(send(self.daemon.socket, "GET", "/v1/jobs")[1]["jobs"], [])
         self.assertEqual(self.wait(self.submit(ADA, "true"))["state"], "COMPLETED")
 
 
