@@ -159,6 +159,8 @@ class Evidence(Case):
             "faults_injected": 30, "faults": {"node_lost": 30}, "rebuildings": 4, "failures": 1})
         self.record("faults", "fuzz", {"failed": ["yaml"], "targets": [
             {"target": "fuzz_json", "files": 2, "mutants": 10, "seed": 1, "sanitizers": True}]})
+        self.record("faults", "libfuzzer", {"failed": ["http"], "targets": [
+            {"target": "http", "passed": False, "inputs": 1234, "edges": 56, "saved": 7}]})
         self.record("coverage", "gcov", {"mark": 0.9, "tests": None, "promised": ["src/x"],
                                          "folders": [{"name": "src/x", **counts, "files": []}]})
         done = self.tool("pages", BERTH_EVIDENCE=self.scratch)
@@ -166,7 +168,8 @@ class Evidence(Case):
         for page, words in (
                 ("speed", ["This run ended early: Slurm went away", "| 100 jobs/s | 0.500 ×"]),
                 ("faults", ["Not survived", "crash: Crash.test_it", "worlds: 1 world",
-                            "fuzz: yaml", "| berthd killed | 12 | none is lost | 1 job |"]),
+                            "fuzz: yaml", "libfuzzer: http",
+                            "| `http` | 1,234 | 56 | 7 |", "| berthd killed | 12 | none is lost | 1 job |"]),
                 ("coverage", ["90.0 % of 10 lines", "Not above it:", "| `src/x` | 10 | 40.0 % |"]),
                 ("README", ["0.500 × as fast", "1 failed"])):
             text = text_of(self.path(f"{page}.md"))

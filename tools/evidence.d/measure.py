@@ -28,8 +28,9 @@ FAULT_TESTS = {
                   ["tests/libfull_disk.so", "tests/berth-run-shared"]),
     "slurm": ("tests/e2e/test_slurm_faults.py", {"BERTH_SOAK": "1"}, []),
 }
-FAULTS = [*FAULT_TESTS, "worlds", "fuzz"]
+FAULTS = [*FAULT_TESTS, "worlds", "fuzz", "libfuzzer"]
 FUZZ_RUNS = "20000"
+LIBFUZZER_INPUTS = 20_000_000
 WORLD_SEEDS = 10000
 FAULT_PATIENCE_S = 3600
 
@@ -190,6 +191,24 @@ def fuzz():
                        output={"failed": failed, "targets": survived})
 
 
+def libfuzzer(seconds):
+    """Every target under clang's libFuzzer, which follows what an input reaches."""
+    words = ["tools/fuzz", *(["--seconds", str(seconds)] if seconds else
+                             ["--inputs", str(LIBFUZZER_INPUTS)])]
+    record = records.Record("faults", "libfuzzer", shown(words))
+    with tempfile.TemporaryDirectory(prefix="berth-evidence-") as folder:
+        out = os.path.join(folder, "out")
+        done = run(words, 2 * (seconds or 6 * 3600), BERTH_EVIDENCE_OUT=out)
+        targets = sorted(lines_of(out), key=lambda target: target["target"])
+    if not targets:
+        raise Failed(last_words(done))
+    if done.returncode != 0:
+        print(done.stdout, flush=True)
+    return record.save(seeds=sorted({target["seed"] for target in targets}), output={
+        "failed": [target["target"] for target in targets if not target["passed"]],
+        "targets": targets})
+
+
 def worlds(seeds):
     """Seeded worlds in which everything goes wrong, for every policy."""
     program = os.path.join(BUILD, "tests", "soak_worlds")
@@ -204,9 +223,11 @@ def worlds(seeds):
     return record.save(seeds=f"{output['from']} to {last}", output=output)
 
 
-def faults(kind, seeds=None):
+def faults(kind, seeds=None, seconds=None):
     if kind == "fuzz":
         return fuzz()
+    if kind == "libfuzzer":
+        return libfuzzer(seconds)
     if kind == "worlds":
         return worlds(seeds)
     return injected(*FAULT_TESTS[kind])

@@ -23,7 +23,7 @@ def failed_in(records):
         if kind == "worlds":
             failures = output["failures"]
             gone += [(kind, words.plural(failures, "world"))] if failures else []
-        elif kind == "fuzz":
+        elif kind in ("fuzz", "libfuzzer"):
             gone += [(kind, target) for target in output["failed"]]
         else:
             gone += [(kind, name) for name in output["tests"]["failed"]]
@@ -80,6 +80,18 @@ def fuzz_text(record):
          words.count(t["mutants"])) for t in targets], (1, 2))
 
 
+def libfuzzer_text(record):
+    targets, failed = record["output"]["targets"], record["output"]["failed"]
+    inputs = sum(t["inputs"] for t in targets)
+    text = (f"{words.plural(len(targets), 'target')} under clang's libFuzzer, with AddressSanitizer "
+            f"and UBSan: {words.count(inputs)} inputs, mutated from those that reached something new. None ended "
+            "a target, hung or took more than 2 GiB"
+            + (f", except in {', '.join(failed)}" if failed else "") + ".\n\n")
+    return text + words.table(("target", "inputs", "edges reached", "inputs kept"), [
+        (f"`{t['target']}`", words.count(t["inputs"]), words.count(t["edges"]),
+         words.count(t["saved"])) for t in targets], (1, 2, 3))
+
+
 def faults_page(records):
     text = ("# Faults injected and survived\n\nA line is here only if everything that it says has "
             "held was checked and did hold, in the run that is named below it.\n\n")
@@ -101,7 +113,10 @@ def faults_page(records):
     if "fuzz" in records:
         text += "## Hostile input\n\n" + fuzz_text(records["fuzz"]) + "\n" \
             + words.made(records["fuzz"]) + "\n"
-    missing = [kind for kind in (*INJECTED, "worlds", "fuzz") if kind not in records]
+    if "libfuzzer" in records:
+        text += "## Hostile input, guided by what it reaches\n\n" + libfuzzer_text(records["libfuzzer"]) \
+            + "\n" + words.made(records["libfuzzer"]) + "\n"
+    missing = [kind for kind in (*INJECTED, "worlds", "fuzz", "libfuzzer") if kind not in records]
     if missing:
         text += "Not recorded yet: " + ", ".join(missing) + ".\n"
     return text
