@@ -26,6 +26,7 @@
 #define STEPS_AT_ONCE_MAX 64
 #define LOST_MAX 10 /* times in a row that a job may be lost soon after its start */
 #define LOST_SOON_NS (60 * NS_PER_S)
+#define REFUSAL_LATELY_NS (5 * NS_PER_S) /* refused starts are tried every second */
 
 /* --- time and passes ------------------------------------------------------------------ */
 
@@ -498,13 +499,29 @@ static void clean_reason(struct scheduler *scheduler, struct event *event)
  * Its attempt was not begun, which is no fault of the job: it is tried again however long it
  * takes.  Say so once for all attempts in a row, since there is one every second.
  */
-static void report_refusal(uint64_t id, struct scheduler_job *known, const char *why)
+static void report_refusal(struct scheduler *scheduler, uint64_t id,
+                           struct scheduler_job *known, const char *why)
 {
     if (!known->refused)
         fprintf(stderr,
                 "berthd: job %" PRIu64 " was not started and is tried again: %s\n", id,
                 why ? why : "");
     known->refused = true;
+    snprintf(scheduler->refusal, sizeof scheduler->refusal, "%s", why ? why : "");
+    scheduler->refusal_ns = scheduler_now_ns(scheduler);
+}
+
+const char *scheduler_refusal(const struct scheduler *scheduler, job_id job)
+{
+    return scheduler->jobs[job].refused ? scheduler->refusal : NULL;
+}
+
+const char *scheduler_refuses_starts(const struct scheduler *scheduler)
+{
+    bool lately =
+        scheduler->refusal[0] &&
+        scheduler_now_ns(scheduler) - scheduler->refusal_ns < REFUSAL_LATELY_NS;
+    return lately ? scheduler->refusal : NULL;
 }
 
 /*
@@ -537,7 +554,7 @@ static void complete_event(struct scheduler *scheduler, struct event *event)
         event->kind = EVENT_FAILED;
         event->exit_code = -1;
     } else if (event->kind == EVENT_LOST && !job->leaving) {
-        report_refusal(job->id, known, event->why);
+        report_refusal(scheduler, job->id, known, event->why);
     }
 }
 

@@ -81,7 +81,15 @@ struct scheduler {
     struct outbox outboxes[2];
     struct outbox *outbox; /* the one that is filled now                  */
     uint32_t coming;       /* jobs in it: submitted and not yet applied   */
+    char refusal[200];  /* why the last attempt was not begun, of those that were not */
+    int64_t refusal_ns; /* and when that was                           */
 };
+
+/* Why the last attempt of a job was not begun; NULL: it was, or there was none. */
+const char *scheduler_refusal(const struct scheduler *scheduler, job_id job);
+
+/* Why attempts are not begun just now; NULL: no attempt was refused lately. */
+const char *scheduler_refuses_starts(const struct scheduler *scheduler);
 
 /* The clock goes on from the newest event: the log never goes back. */
 void scheduler_init(struct scheduler *scheduler);

@@ -647,6 +647,11 @@ static void explain_placed(struct why *why, const struct why_scene *scene, job_i
         reasons_add(&why->reasons, "victim_leaving",
                     "its seats are promised to it; job %s has still to leave them",
                     text.bytes);
+    else if (scene->refusal)
+        reasons_add(&why->reasons, "starting",
+                    "it has its seats, could not be started and is tried again every "
+                    "second: %s",
+                    scene->refusal);
     else
         reasons_add(&why->reasons, "starting", "it has its seats and is being started");
     buf_release(&text);
@@ -799,7 +804,10 @@ void why_brief(const struct why_scene *scene, job_id id, char *text, size_t size
     } else if (job->state == JOB_PLACED) {
         bool waits = job->pending_from != UINT32_MAX;
         *ret_token = waits ? "victim_leaving" : "starting";
-        snprintf(text, size, waits ? "others are leaving" : "is being started");
+        if (!waits && scene->refusal)
+            snprintf(text, size, "could not be started: %s", scene->refusal);
+        else
+            snprintf(text, size, waits ? "others are leaving" : "is being started");
     } else if (job->state == JOB_WAITING) {
         uint32_t free = free_for(state, job);
         bool short_of = free < job->gpus_min;

@@ -28,7 +28,8 @@ struct why_scene {
         *conditions;   /* or NULL                                    */
     struct db *reader; /* for the ledger, or NULL                    */
     int64_t now_ns;
-    int64_t limit_ns; /* time for trying changes; 0: WHY_LIMIT_NS           */
+    int64_t limit_ns;    /* time for trying changes; 0: WHY_LIMIT_NS           */
+    const char *refusal; /* why the job's last attempt was not begun, or NULL */
 };
 
 struct why {

@@ -384,11 +384,20 @@ class FullDisk(unittest.TestCase):
         self.assertGreater(last["at"] - first["at"], 0.9 * (losses - 1), "one every second")
         self.assertEqual(self.daemon.words().count("was not started"), 1, self.daemon.words())
         self.assertEqual(self.lines(self.jobs[ident][0]), [])
+        for words in (("why", str(ident)), ("queue",), ("show", str(ident)), ("doctor",)):
+            self.assert_says(words, "No space left on device")
         self.disk.clear()
         until(lambda: self.begun(ident))
         self.open_gate(ident)
         self.check_end(ident)
         survived("the disk stays full while a job should start", losses, HELD, jobs=1)
+
+    def assert_says(self, words, text):
+        """One of the next times: between two attempts a job waits for an instant."""
+        until(lambda: text in subprocess.run(
+            [BERTH, *words], cwd=self.dir, text=True, stdout=subprocess.PIPE, check=False,
+            env={"PATH": os.environ["PATH"], "HOME": self.dir, "BERTH_NO_START": "1",
+                 "BERTH_ADDR": self.daemon.socket}).stdout)
 
     def test_submitting(self):
         self.run_to_end(self.during_submission, "while a job is submitted")

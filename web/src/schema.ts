@@ -264,6 +264,8 @@ export interface Server {
   trouble?: string;
   /** why nothing is accepted: the database cannot be written or found; absent otherwise */
   store_trouble?: string;
+  /** why jobs could not be started in the last seconds, such as a full disk; they are tried again; absent otherwise */
+  start_trouble?: string;
   system?: boolean;
   /** what the kernel enforces for each job; absent on a cluster of Slurm */
   enforced?: ("processes" | "memory" | "pids" | "cpu" | "devices")[];

@@ -251,6 +251,9 @@ static void check_daemon(struct json *checks, const struct flags *flags)
         if (json_get(server, "store_trouble"))
             add_check(checks, "store", BAD, json_text_or(server, "store_trouble", ""),
                       "nothing is accepted until it can be written; what runs goes on");
+        if (json_get(server, "start_trouble"))
+            add_check(checks, "starts", BAD, json_text_or(server, "start_trouble", ""),
+                      "no job starts until that is mended; what runs goes on");
         if (json_get(server, "trouble"))
             add_check(checks, "Slurm", BAD, json_text_or(server, "trouble", ""),
                       "nothing starts until it answers; what runs goes on");

@@ -22,6 +22,7 @@
 #include "base/json_write.h"
 #include "daemon/routes/routes_internal.h"
 #include "daemon/users.h"
+#include "daemon/scheduler.h"
 #include "daemon/why.h"
 #include "engine/engine.h"
 #include "executor/executor.h"
@@ -334,7 +335,8 @@ static void update_record(struct routes *routes, const struct daemon_view *facts
         return;
     struct why_scene scene = { .engine = facts->engine,
                                .conditions = facts->conditions,
-                               .now_ns = facts->now_ns };
+                               .now_ns = facts->now_ns,
+                               .refusal = scheduler_refusal(facts->scheduler, job) };
     const char *token;
     char reason[240];
     why_brief(&scene, job, reason, sizeof reason, &token);
@@ -650,7 +652,8 @@ static int explain_live(const struct daemon_view *facts, uint64_t id, job_id job
     struct why_scene scene = { .engine = facts->engine,
                                .conditions = facts->conditions,
                                .reader = store_reader(facts->store),
-                               .now_ns = facts->now_ns };
+                               .now_ns = facts->now_ns,
+                               .refusal = scheduler_refusal(facts->scheduler, job) };
     const struct job *known = &facts->engine->state.jobs[job];
     struct why why;
     why_find(&why, &scene, job);

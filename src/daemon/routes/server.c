@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "daemon/flows.h"
 #include "engine/engine.h"
+#include "daemon/scheduler.h"
 #include "executor/executor.h"
 #include "host/machine.h"
 #include "http/guard.h"
@@ -127,6 +128,8 @@ void routes_write_server(struct routes *routes, const char *key, struct buf *bod
                     facts.setup->executor ? facts.setup->executor : "local");
     json_write_text_if(body, "trouble", facts.trouble);
     json_write_text_if(body, "store_trouble", facts.store_trouble);
+    json_write_text_if(body, "start_trouble",
+                       facts.engine ? scheduler_refuses_starts(facts.scheduler) : NULL);
     json_write_flag(body, "system", facts.setup->system);
     write_enforced(&facts, body);
     json_write_text(body, "state_dir", facts.setup->state_dir);
