@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "run/session.h"
 
 #define SERVICE "berth"
@@ -41,15 +42,21 @@ static int open_with(pam_handle_t *pam)
     return r;
 }
 
-bool session_open(struct job_session **ret_session, const char *user)
+bool session_open(struct job_session **ret_session, const char *user, struct error *err)
 {
     static struct job_session session;
     const struct pam_conv conversation = { .conv = refuse_questions };
     int r = pam_start(SERVICE, user, &conversation, &session.pam);
-    if (r == PAM_SUCCESS && (r = open_with(session.pam)) != PAM_SUCCESS)
+    bool started = r == PAM_SUCCESS;
+    if (started)
+        r = open_with(session.pam);
+    if (r != PAM_SUCCESS)
+        error_set(err, -EACCES,
+                  "PAM (/etc/pam.d/" SERVICE ") opens no session for %s: %s", user,
+                  pam_strerror(started ? session.pam : NULL, r));
+    if (started && r != PAM_SUCCESS)
         pam_end(session.pam, r);
     *ret_session = &session;
-    errno = EACCES;
     return r == PAM_SUCCESS;
 }
 

@@ -11,10 +11,12 @@
 
 #include <stdbool.h>
 
+struct error;
 struct job_session;
 
 bool session_is_needed(void);
 
-/* As root.  False: not permitted. */
-bool session_open(struct job_session **ret_session, const char *user);
+/* As root.  False: not permitted; 'err' says why. */
+bool session_open(struct job_session **ret_session, const char *user,
+                  struct error *err);
 void session_close(struct job_session *session);

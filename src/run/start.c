@@ -71,8 +71,9 @@ struct rank_list {
 
 /* Why a child could not execute the job's command. */
 struct start_failure {
-    enum { FAILED_IDENTITY, FAILED_FOLDER, FAILED_COMMAND } what;
+    enum { FAILED_IDENTITY, FAILED_SESSION, FAILED_FOLDER, FAILED_COMMAND } what;
     int error;
+    char text[START_WHY_MAX]; /* FAILED_SESSION: what PAM said */
 };
 
 /* --- identity -------------------------------------------------------------------- */
@@ -595,6 +596,8 @@ static int set_start_error(const struct start_context *context,
     switch (failure->what) {
     case FAILED_IDENTITY:
         return error_set(err, -EPERM, "cannot run as user %u: %s", launch->uid, why);
+    case FAILED_SESSION:
+        return error_set(err, -EPERM, "%s", failure->text);
     case FAILED_FOLDER:
         return error_set(err, -failure->error, "cannot enter %s: %s", launch->cwd, why);
     case FAILED_COMMAND:
@@ -661,6 +664,23 @@ static void close_supervisors(const struct start_context *context,
 }
 
 /*
+ * PAM's modules are under the limits that they have set: one of no files, or of files of no
+ * size, can make the next module fail.
+ */
+static _Noreturn void refuse_session(const struct start_context *context,
+                                     const struct rlimit *own, const struct error *err)
+{
+    static struct rlimit now[RLIM_NLIMITS];
+    struct start_failure failure = { .what = FAILED_SESSION };
+    exchange_limits(NULL, now);
+    bool limited = memcmp(own, now, sizeof now) != 0;
+    snprintf(failure.text, sizeof failure.text, "%.140s%s", err->text,
+             limited ? "; a limit that it has set may be too small for its modules"
+                     : "");
+    report_and_exit(context, failure);
+}
+
+/*
  * Open the session, start the job's processes in it, and close it when the supervisor says
  * that the job is over, or has gone.  They are the supervisor's children, not ours.
  */
@@ -671,11 +691,12 @@ static _Noreturn void hold_session(struct start_context *context,
     static struct rank_list list;
     static struct rlimit own[RLIM_NLIMITS], limits[RLIM_NLIMITS];
     struct job_session *session;
+    struct error err = { "" };
     char byte;
     setsid();
     exchange_limits(NULL, own);
-    if (!session_open(&session, context->identity->user))
-        report_and_exit(context, (struct start_failure){ .what = FAILED_IDENTITY });
+    if (!session_open(&session, context->identity->user, &err))
+        refuse_session(context, own, &err);
     context->kind = CGROUP_FORK_SIBLING;
     exchange_limits(NULL, limits);
     exchange_limits(own, NULL);
@@ -759,7 +780,10 @@ static int start_all_ranks(struct start_context *context, struct started *starte
         r = wait_for_ranks(context, pipe_fds[0], err);
     close(pipe_fds[0]);
     if (r == 0 && list.count < want)
-        r = error_set(err, -EIO, "the process that opens its session has ended");
+        r = error_set(
+            err, -EIO,
+            "PAM opens no session: its process has ended, as with limits that "
+            "leave it too little memory or too few files");
     if (r < 0)
         kill_ranks(context, list.pids, list.count);
     memcpy(started->pids, list.pids, sizeof started->pids);

@@ -31,6 +31,8 @@ class Sessions(Case):
               f"session required pam_exec.so quiet {module}\n"
               f"session required pam_limits.so conf={limits}\n"
               "auth required pam_permit.so\n")
+        cls.limits = limits
+        cls.service = os.path.join(services, "berth")
         cls.daemon.prefix = [*COVER, services]
 
     def setUp(self):
@@ -102,7 +104,32 @@ class Sessions(Case):
         ident = self.submit(ADA, "echo harm")
         self.assertEqual(self.wait(ident)["state"], "FAILED")
         self.assertNotIn("harm", self.output(ident).replace("cannot", ""))
+        self.assertIn("PAM (/etc/pam.d/berth) opens no session", self.job(ident)["reason"])
         self.assertNotIn("close_session", read(self.record))
+
+    def set_limits(self, lines, before_others=False):
+        """In force for the jobs of this case; 'before_others': other modules are under them."""
+        usual, service = read(self.limits), read(self.service)
+        self.addCleanup(write, self.limits, usual)
+        self.addCleanup(write, self.service, service)
+        write(self.limits, f"{ADA.name} - {lines}\n")
+        words = service.splitlines()
+        if before_others:
+            words.sort(key=lambda line: "pam_limits" not in line)
+        write(self.service, "\n".join(words) + "\n")
+
+    def test_a_job_that_may_write_no_file_is_told_so(self):
+        self.set_limits("fsize 0")
+        job = self.wait(self.submit(ADA, "echo hello"))
+        self.assertEqual(job["state"], "FAILED")
+        self.assertIn("File size limit exceeded", job["reason"])
+
+    def test_limits_that_keep_pam_from_working_are_named(self):
+        for limits in ("fsize 0", "nofile 0", "as 1000"):
+            self.set_limits(limits, before_others=True)
+            job = self.wait(self.submit(ADA, "echo hello"))
+            self.assertEqual(job["state"], "FAILED", limits)
+            self.assertRegex(job["reason"], r"^PAM .*opens no session.* limit", limits)
 
     def test_the_user_reaches_neither_the_session_nor_its_process(self):
         ident = self.submit(ADA, "sleep 900", grace_s=0.2)
