@@ -227,7 +227,7 @@ int main(int argc, char **argv)
     int wrong = r < 0;
     if (r == 0)
         r = launcher_run(&setup, &err);
-    if (r < 0)
+    if (err.text[0])
         fprintf(stderr, "berth-launch: %s\n", err.text);
     return wrong ? 2 : r < 0;
 }

@@ -353,6 +353,8 @@ static int greet_launcher(struct launcher_client *client, struct error *err)
     struct timeval patience = { .tv_sec = PATIENCE_S };
     setsockopt(client->orders, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     int r = ask(client, &hello, NULL, 0, &reply, err);
+    if (r == 0 && reply.error)
+        r = error_set(err, -reply.error, "berth-launch: %s", reply.text);
     if (r < 0)
         return r;
     client->features = reply.features;

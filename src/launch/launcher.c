@@ -41,9 +41,10 @@
 #define USER_TEXT_MAX 16384
 #define NUMBER_MAX 16
 #define EXIT_REFUSED 126
-#define CHECK_MS 1000   /* between two looks at children that open files */
-#define SEARCH_S 10     /* then searching for processes is given up      */
-#define SEARCHES_MAX 32 /* at once                                       */
+#define GREETING_MS 5000 /* for the first request of a berthd             */
+#define CHECK_MS 1000    /* between two looks at children that open files */
+#define SEARCH_S 10      /* then searching for processes is given up      */
+#define SEARCHES_MAX 32  /* at once                                       */
 
 /* A child that opens a file. */
 struct open_child {
@@ -607,6 +608,25 @@ static int open_own_attempts(struct launcher *launcher, struct error *err)
     return 0;
 }
 
+/* Answer the first request of berthd with what is wrong.  False: there was none. */
+static bool refuse_berthd(const struct launcher *launcher, int code,
+                          const struct error *err)
+{
+    struct pollfd asked = { launcher->orders, POLLIN, 0 };
+    struct launcher_bridge_request request; /* the largest */
+    struct launcher_reply reply = { .error = -code };
+    int fds[MESSAGE_FDS_MAX];
+    uint32_t fd_count = 0;
+    if (poll(&asked, 1, GREETING_MS) <= 0 ||
+        message_receive(launcher->orders, &request, sizeof request, fds, &fd_count,
+                        0) <= 0)
+        return false;
+    while (fd_count > 0)
+        close(fds[--fd_count]);
+    snprintf(reply.text, sizeof reply.text, "%s", err->text);
+    return message_send(launcher->orders, &reply, sizeof reply, NULL, 0) == 0;
+}
+
 static void serve(struct launcher *launcher)
 {
     struct pollfd fds[2] = { { launcher->orders, POLLIN, 0 },
@@ -666,10 +686,13 @@ static void serve_listener(struct launcher *launcher, int listener)
         launcher->orders = accept_berthd(launcher->setup, listener);
         launcher->openings = accept_berthd(launcher->setup, listener);
         struct error err;
-        if (launcher->attempts.jobs < 0 && open_own_attempts(launcher, &err) < 0)
+        int r = launcher->attempts.jobs < 0 ? open_own_attempts(launcher, &err) : 0;
+        if (r < 0) {
             fprintf(stderr, "berth-launch: %s\n", err.text);
-        else
+            refuse_berthd(launcher, r, &err);
+        } else {
             serve(launcher);
+        }
         close(launcher->orders);
         close(launcher->openings);
     }
@@ -695,6 +718,8 @@ int launcher_run(const struct launcher_setup *setup, struct error *err)
         r = open_own_attempts(launcher, err);
         if (r == 0)
             serve(launcher);
+        else if (refuse_berthd(launcher, r, err))
+            err->text[0] = '\0';
     }
     wait_for_removals(launcher);
     if (launcher->attempts.jobs >= 0)

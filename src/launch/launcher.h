@@ -29,6 +29,6 @@ struct launcher_setup {
 
 /*
  * Serve until berthd has gone.  With 'listen', which only the service's user may use, wait
- * for the next one then.
+ * for the next one then.  Negative without a text: berthd was told what is wrong.
  */
 int launcher_run(const struct launcher_setup *setup, struct error *err);

@@ -339,6 +339,7 @@ class Protocol(unittest.TestCase):
             self.service.call(exchange, how)
             before = os.stat("/etc")
             self.start_launcher()
+            self.assertNotEqual(self.ask(HELLO)[0], 0) # and a sentence
             self.assertEqual(self.process.wait(BOUND), 1)
             after = os.stat("/etc")
             self.assertEqual((before.st_uid, before.st_gid, before.st_mode),
