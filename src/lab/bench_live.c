@@ -37,7 +37,8 @@
 #define WAITING 10000
 #define QUERIES 100
 #define HISTORY 100000
-#define SOME 20000 /* of them */
+#define SOME 20000  /* of them */
+#define MOST 200000 /* job_max of berthd */
 #define IDLE_S 5
 #define SUCCESSORS 100 /* jobs that run one after the other in one slot */
 #define PREEMPTIONS 60
@@ -653,16 +654,24 @@ static int measure_some_waiting(struct bench *bench, struct scratch *scratch,
     return measure_restart(bench, scratch, "restart_20000_waiting", SOME, err);
 }
 
-/* Once with all jobs of the history waiting, after a kill; once with all of them cancelled. */
+/* The start after a kill, when 'count' more jobs wait: 'all' then. */
+static int measure_more_waiting(struct bench *bench, struct scratch *scratch,
+                                uint32_t count, uint32_t all, struct error *err)
+{
+    char id[64];
+    int r = submit_waiting(scratch, count, err);
+    scratch_stop(scratch, SIGKILL);
+    snprintf(id, sizeof id, "restart_%u_waiting", all);
+    return r < 0 ? r : measure_restart(bench, scratch, id, all, err);
+}
+
+/* With some and all jobs of the history waiting, after a kill; once with all of them cancelled. */
 static int measure_restarts(struct bench *bench, struct scratch *scratch,
                             struct error *err)
 {
     int r = measure_some_waiting(bench, scratch, err);
     if (r == 0)
-        r = submit_waiting(scratch, HISTORY - SOME, err);
-    scratch_stop(scratch, SIGKILL);
-    if (r == 0)
-        r = measure_restart(bench, scratch, "restart_100000_waiting", HISTORY, err);
+        r = measure_more_waiting(bench, scratch, HISTORY - SOME, HISTORY, err);
     if (r == 0) {
         scratch_end_jobs(scratch);
         r = measure_restart(bench, scratch, "restart_100000", HISTORY, err);
@@ -670,14 +679,21 @@ static int measure_restarts(struct bench *bench, struct scratch *scratch,
     return r;
 }
 
+/* As many as berthd takes. */
+static int measure_most_waiting(struct bench *bench, struct scratch *scratch,
+                                struct error *err)
+{
+    return measure_more_waiting(bench, scratch, MOST, MOST, err);
+}
+
 static const struct live_part {
     const char *gpus; /* of a berthd of its own */
     int (*measure)(struct bench *bench, struct scratch *scratch, struct error *err);
 } live_parts[] = {
-    { "slot:1", measure_submissions }, { "slot:1", measure_successors },
-    { "slot:1", measure_preemptions }, { "slot:" SLOTS, measure_throughput },
-    { "slot:1", measure_long_queue },  { "slot:1", measure_restarts },
-    { "slot:8", measure_idle },
+    { "slot:1", measure_submissions },  { "slot:1", measure_successors },
+    { "slot:1", measure_preemptions },  { "slot:" SLOTS, measure_throughput },
+    { "slot:1", measure_long_queue },   { "slot:1", measure_restarts },
+    { "slot:1", measure_most_waiting }, { "slot:8", measure_idle },
 };
 
 static int run_part(const struct live_part *part, struct bench *bench,

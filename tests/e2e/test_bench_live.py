@@ -15,7 +15,7 @@ ROWS = {"submit_singly": "jobs/s", "submit.p50": "ms", "submit.p99": "ms",
         "trivial_jobs_loaded": "jobs/s", "trivial_jobs_singly_loaded": "jobs/s",
         "trivial_jobs_tmpfs_loaded": "jobs/s", "decision_10000.p99": "ms",
         "why_10000.p50": "ms", "can_never_run.p50": "ms", "restart_100000": "s",
-        "restart_100000_waiting": "s", "idle_rss": "MB", "idle_cpu": "%"}
+        "restart_100000_waiting": "s", "restart_200000_waiting": "s", "idle_rss": "MB", "idle_cpu": "%"}
 
 
 class BenchLive(Case):
