@@ -3,10 +3,49 @@ import os
 import shutil
 import signal
 import sqlite3
+import socket
 import subprocess
+import threading
 import unittest
 
 from live import BUILD, PATIENCE, Daemon, until
+
+
+class HangsUp:
+    """Between a client and berthd: closes the first connections that ask for a job's output."""
+
+    def __init__(self, path, berthd, times):
+        self.berthd, self.left = berthd, times
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(path)
+        self.listener.listen(16)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def serve(self, client):
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(self.berthd)
+        threading.Thread(target=self.copy, args=(server, client), daemon=True).start()
+        self.copy(client, server, b"/log?")
+
+    def copy(self, source, target, refused=None):
+        with source, target:
+            try:
+                while data := source.recv(1 << 16):
+                    if refused and refused in data and self.left:
+                        self.left -= 1
+                        return
+                    target.sendall(data)
+                target.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass
 
 
 class Robust(unittest.TestCase):
@@ -31,6 +70,16 @@ class Robust(unittest.TestCase):
                                self.daemon.socket], capture_output=True, text=True,
                               timeout=PATIENCE, check=False)
         return done.stdout
+
+    def test_a_command_survives_connections_that_are_closed(self):
+        path = os.path.join(self.daemon.dir, "between")
+        between = HangsUp(path, self.daemon.socket, 2)
+        self.addCleanup(between.listener.close)
+        done = subprocess.run([os.path.join(BUILD, "berth"), "run", "--socket", path, "-G1", "--",
+                               "echo", "hi"], capture_output=True, text=True, cwd="/",
+                              timeout=PATIENCE, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, "hi\n"), done)
+        self.assertEqual(between.left, 0)
 
     def test_nothing_is_acknowledged_into_a_deleted_database(self):
         self.assertEqual(self.submit()[0], 201)

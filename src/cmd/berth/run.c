@@ -158,7 +158,7 @@ static int follow_output(struct run_watch *watch, const char *address,
                  "/v1/jobs/%" PRIu64 "/log?follow=true&offset=%" PRIu64, watch->id,
                  watch->bytes);
         r = call_stream(call, path, &stream, err);
-        if (r != -EIO && r != -ECONNREFUSED)
+        if (r != -EIO && r != -EPIPE && r != -ECONNREFUSED)
             break;
         away = watch->bytes > before ? 0 : away + 1;
         r = away == AWAY_MAX ? r : 0;
