@@ -36,7 +36,7 @@
 #define OPEN_S 20         /* then opening a user's file is given up */
 #define OPENINGS_MAX 32   /* at once                                */
 #define OPENINGS_OF_ONE 4 /* for one user                           */
-#define REMOVE_S 90       /* then removing an attempt is given up   */
+#define REMOVE_S 600      /* then removing an attempt is given up   */
 #define END_S 5           /* berthd has gone: what is removed has so long */
 #define USER_TEXT_MAX 16384
 #define NUMBER_MAX 16

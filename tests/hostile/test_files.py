@@ -158,7 +158,7 @@ os.chmod('.', 0)
 """
         ident = self.python(ADA, script)
         self.assertEqual(self.wait(ident)["state"], "COMPLETED", self.output(ident))
-        until(lambda: not os.path.exists(self.folder(ident)), BOUND)
+        until(lambda: not os.path.exists(self.folder(ident)), 5 * BOUND)
         self.assertTrue(os.path.exists("/etc/passwd"))
         self.assert_unharmed()
 
