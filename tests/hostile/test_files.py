@@ -417,13 +417,15 @@ class Restart(Case):
 
     def test_the_next_attempt_has_its_checkpoint_folder(self):
         """The last one is removed while the next one starts."""
-        ident = self.submit(ADA, "for i in 1 2 3 4 5 6 7 8; do test -d $BERTH_CKPT_DIR ||"
-                            " echo none; sleep 0.05; done; echo up; sleep 900")
-        for attempt in range(many(4, 100)):
-            until(lambda a=attempt: read_or(self.output, ident).count("up") > a, BOUND)
-            os.kill(self.supervisor(ident, attempt), signal.SIGKILL)
-        until(lambda: os.path.exists(self.folder(ident, attempt + 1)), BOUND)
-        self.assertNotIn("none", self.output(ident))
+        for _ in range(many(1, 12)):
+            ident = self.submit(ADA, "for i in 1 2 3 4 5 6 7 8; do test -d $BERTH_CKPT_DIR ||"
+                                " echo none; sleep 0.05; done; echo up; sleep 900")
+            for attempt in range(many(4, 8)): # a job that is lost more than ten times fails
+                until(lambda a=attempt, i=ident: read_or(self.output, i).count("up") > a, BOUND)
+                os.kill(self.supervisor(ident, attempt), signal.SIGKILL)
+            until(lambda i=ident, a=attempt: os.path.exists(self.folder(i, a + 1)), BOUND)
+            self.assertNotIn("none", self.output(ident))
+            self.end_all(ident)
 
     def test_nothing_forged_while_berthd_is_away_is_believed(self):
         ident = self.submit(ADA, "sleep 900")
