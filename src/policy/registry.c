@@ -11,11 +11,11 @@
 #define POLICIES_MAX 64
 
 extern const struct policy policy_fifo, policy_fifo_backfill, policy_sjf, policy_srtf,
-    policy_las, policy_fitgpp, policy_lrtp, policy_rand, policy_xion, policy_gavel_las,
-    policy_gavel_fifo, policy_gavel_makespan, policy_gavel_ftf, policy_gavel_cost,
-    policy_gavel_cost_slo, policy_gavel_throughput, policy_gavel_hierarchical,
-    policy_isolated, policy_proportional, policy_gavel_sjf, policy_allox,
-    policy_gandiva, policy_slaq, policy_fair;
+    policy_las, policy_fitgpp, policy_lrtp, policy_rand, policy_xion, policy_berth,
+    policy_gavel_las, policy_gavel_fifo, policy_gavel_makespan, policy_gavel_ftf,
+    policy_gavel_cost, policy_gavel_cost_slo, policy_gavel_throughput,
+    policy_gavel_hierarchical, policy_isolated, policy_proportional, policy_gavel_sjf,
+    policy_allox, policy_gandiva, policy_slaq, policy_fair;
 
 const struct policy *const policy_list[] = {
     &policy_fifo,
@@ -27,6 +27,7 @@ const struct policy *const policy_list[] = {
     &policy_lrtp,
     &policy_rand,
     &policy_xion,
+    &policy_berth,
     &policy_gavel_las,
     &policy_gavel_fifo,
     &policy_gavel_sjf,

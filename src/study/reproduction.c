@@ -280,7 +280,8 @@ static struct json *row_json(const struct reproduction *reproduction,
         json_add_number(values, finding->values[i]);
     json_put(row, "values", values);
     json_put_text(row, "verdict", reproduction_verdict(finding));
-    json_put_text(row, "fidelity", reproduction_fidelity(finding->fidelity));
+    if (!reproduction->study->apart)
+        json_put_text(row, "fidelity", reproduction_fidelity(finding->fidelity));
     put_related(row, "price", reproduction, finding->price);
     put_related(row, "beside", reproduction, finding->beside);
     return row;

@@ -51,7 +51,7 @@ struct finding {
     const char *setting;            /* policy and settings, or NULL              */
     const char *price;  /* row that says what the gain costs, by id; or NULL     */
     const char *beside; /* row with the figure of a simpler policy, by id        */
-    double target; /* of a regret: at most so much; NAN: none */
+    double target;      /* of a regret: at most so much; NAN: none */
 };
 
 struct reproduction {
@@ -75,7 +75,7 @@ struct study {
     uint32_t seeds_full, seeds_quick;
     uint32_t seed_first; /* the lowest seed it uses */
     enum finding_fidelity fidelity;
-    bool apart;          /* no paper's: not among all of them */
+    bool apart; /* no paper's: not among all of them */
     int (*run)(struct reproduction *reproduction, struct error *err);
 };
 

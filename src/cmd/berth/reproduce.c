@@ -40,9 +40,14 @@ static const char *format_value(char *text, size_t size, const char *unit, doubl
 static void print_table(const struct reproduction *r, FILE *file)
 {
     const struct text_table_column columns[] = {
-        { "figure", false, 0 },    { r->study->apart ? "at most" : "published", true, 0 }, { "measured", true, 0 },
-        { "over seeds", true, 0 }, { "seeds", true, 0 },     { "verdict", false, 0 },
-        { "fidelity", false, 0 },  { "price", true, 0 },
+        { "figure", false, 0 },
+        { r->study->apart ? "at most" : "published", true, 0 },
+        { "measured", true, 0 },
+        { "over seeds", true, 0 },
+        { "seeds", true, 0 },
+        { "verdict", false, 0 },
+        { "fidelity", false, 0 },
+        { "price", true, 0 },
     };
     struct text_table table;
     text_table_init(&table, columns, sizeof columns / sizeof *columns);
@@ -63,9 +68,11 @@ static void print_table(const struct reproduction *r, FILE *file)
         else
             text_table_add(&table, "%s", "");
         text_table_add(&table, "%u", f->seeds);
+        text_table_add(
+            &table, "%s",
+            isnan(f->published) && isnan(f->target) ? "" : reproduction_verdict(f));
         text_table_add(&table, "%s",
-                       isnan(f->published) && isnan(f->target) ? "" : reproduction_verdict(f));
-        text_table_add(&table, "%s", reproduction_fidelity(f->fidelity));
+                       r->study->apart ? "" : reproduction_fidelity(f->fidelity));
         const struct finding *price = reproduction_find(r, f->price);
         if (price)
             text_table_add(

@@ -10,6 +10,7 @@
 #include "model/event.h"
 #include "model/free_index.h"
 #include "model/node_set.h"
+#include "model/throughput.h"
 
 /* A checkpoint: weights and optimiser are about four times the gradients. */
 #define CKPT_PER_GRADIENT 4.0
@@ -98,12 +99,71 @@ double cost_model_load_s(const struct cost_model *model, const struct view *view
     return job->bytes_per_step ? START_UP_S + ckpt_s(job) : model->anybody.load_s;
 }
 
+/* --- work that is left ------------------------------------------------------------ */
+
+/* How much longer a job takes on each type than on its fastest; INFINITY: cannot run there. */
+static void set_slowness(struct cost_model *model, const struct view *view, job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    double *slowness = &model->slowness[(size_t)id * TYPES_MAX];
+    for (uint32_t type = 0; type < view->cluster->type_count; type++) {
+        double rate = job->types >> type & 1 ? throughput_rate(view->rates, job, type,
+                                                               job->gpus, job->spread)
+                                             : 0;
+        slowness[type] = rate > 0 ? job->rate_best_per_s / rate : INFINITY;
+    }
+}
+
+/* As long as it has run so far, since long jobs tend to stay even longer. */
+static double guess_work_left_s(const struct view *view, const struct job *job)
+{
+    double steps = job_steps(job, view->now_ns);
+    return job->rate_best_per_s > 0 ? steps / job->rate_best_per_s : 0;
+}
+
+/* On the fastest type, without the time to resume. */
+static double work_left_s(const struct cost_model *model, const struct view *view,
+                          job_id id)
+{
+    if (model->estimates)
+        return model->estimates->left_s(model->self, view, id);
+    int64_t left_ns = view_work_left_ns(view, id);
+    return left_ns == INT64_MAX ? guess_work_left_s(view, &view->jobs[id])
+                                : ns_to_s(left_ns);
+}
+
+/* Until its end, where it runs or will; INT64_MAX: unknown. */
+static int64_t remaining_ns(const struct cost_model *model, const struct view *view,
+                            job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    if (!model->estimates)
+        return view_remaining_ns(view, id);
+    double left_s = model->estimates->left_s(model->self, view, id);
+    if (job_holds_seats(job) && job->rate_per_s > 0)
+        left_s *= job->rate_best_per_s / job->rate_per_s;
+    else if (job->state == JOB_PLACED && job->type_now < view->cluster->type_count)
+        left_s *= model->slowness[(size_t)id * TYPES_MAX + job->type_now];
+    int64_t loaded_ns = job->anchor_ns + job->load_ns;
+    if (job->state == JOB_LOADING && loaded_ns > view->now_ns)
+        left_s += ns_to_s(loaded_ns - view->now_ns);
+    return left_s < 9e9 ? (int64_t)(left_s * 1e9) : INT64_MAX;
+}
+
+static bool is_work_known(const struct cost_model *model, const struct view *view,
+                          job_id id)
+{
+    return model->estimates || view_work_left_ns(view, id) < INT64_MAX;
+}
+
 /* --- running and waiting jobs ----------------------------------------------------- */
 
 int64_t cost_model_key_ns(const struct cost_model *model, const struct view *view,
                           job_id id)
 {
     const struct job *job = &view->jobs[id];
+    if (model->estimates)
+        return model->estimates->key_ns(model->self, view, id);
     int64_t left_ns = view_work_left_ns(view, id);
     if (left_ns == INT64_MAX)
         return left_ns;
@@ -125,7 +185,7 @@ static int64_t expected_end_ns(const struct cost_model *model, const struct view
                                job_id id)
 {
     const struct job *job = &view->jobs[id];
-    int64_t left_ns = view_remaining_ns(view, id);
+    int64_t left_ns = remaining_ns(model, view, id);
     if (left_ns == INT64_MAX)
         return left_ns;
     if (job->state == JOB_PLACED)
@@ -185,6 +245,10 @@ void cost_model_observe(struct cost_model *model, const struct view *view,
     if (event->job >= view->job_max || event->kind == EVENT_REJECTED)
         return;
     learn_costs(model, view, event);
+    if (model->estimates &&
+        (event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED ||
+         event->kind == EVENT_CHANGED || event->kind == EVENT_RESTORED))
+        set_slowness(model, view, event->job);
     observe_running(model, view, event);
     if (event_makes_waiting(event, view)) {
         remove_waiting(model, event->job);
@@ -203,7 +267,7 @@ void cost_model_observe(struct cost_model *model, const struct view *view,
  * How the queue would develop without further preemptions, by list scheduling: running
  * jobs run to their ends, and whenever GPUs become free, the first waiting job that fits
  * starts.  GPUs are counted node by node, so a gang waits here, as on the cluster, for
- * one node that holds all of it; CPU and memory are ignored.  After a given number of
+ * one node that holds all of it; CPU and memory count with estimates only.  After a given number of
  * ends the simulation stops; jobs that have not started by then are counted as if they
  * ran one after the other on the whole cluster.
  *
@@ -218,6 +282,7 @@ struct lookahead_node {
     uint32_t type;
     uint32_t free;
     uint32_t node; /* its number in the cluster */
+    uint32_t cpu_milli, mem_mib;
 };
 
 /* GPUs that become free at a time; 0: a job begins to wait then. */
@@ -225,17 +290,22 @@ struct lookahead_end {
     double at_s;
     uint32_t node;
     uint32_t gpus;
+    uint32_t cpu_milli, mem_mib;
 };
 
 /* A waiting job: 'pieces' parts of 'each' GPUs, each part on one node. */
 struct lookahead_job {
     double key; /* smallest first */
     double run_s;
-    double from_s; /* it cannot start earlier */
+    double work_s;          /* of run_s: the part that takes longer on a slower type */
+    const double *slowness; /* by type, of its fastest one 1; NULL: all are alike    */
+    double from_s;          /* it cannot start earlier */
+    double weight;          /* of its completion time */
     uint32_t each, pieces;
-    uint32_t types;             /* one bit per type */
-    bool watched;               /* record in watched_s when it starts */
-    const struct node_set *set; /* nodes it may use; NULL: any */
+    uint32_t cpu_milli, mem_mib; /* of each part; 0: does not matter */
+    uint32_t types;              /* one bit per type */
+    bool watched;                /* record in watched_s when it starts */
+    const struct node_set *set;  /* nodes it may use; NULL: any */
 };
 
 struct lookahead {
@@ -314,12 +384,13 @@ static void lookahead_add_job(struct lookahead *ahead, struct lookahead_job job)
 }
 
 static uint32_t find_tightest_node(const struct lookahead *ahead,
-                                   const struct lookahead_job *job)
+                                   const struct lookahead_job *job, uint32_t types)
 {
     uint32_t best = NODE_NOWHERE;
     for (uint32_t n = 0; n < ahead->node_count; n++) {
         const struct lookahead_node *node = &ahead->nodes[n];
-        if (node->free >= job->each && (job->types >> node->type & 1) &&
+        if (node->free >= job->each && (types >> node->type & 1) &&
+            node->cpu_milli >= job->cpu_milli && node->mem_mib >= job->mem_mib &&
             node_set_has(job->set, node->node) &&
             (best == NODE_NOWHERE || node->free < ahead->nodes[best].free))
             best = n;
@@ -327,25 +398,69 @@ static uint32_t find_tightest_node(const struct lookahead *ahead,
     return best;
 }
 
-/* Start the whole job now, if it fits. */
-static bool lookahead_start(struct lookahead *ahead, const struct lookahead_job *job)
+static void take_part(struct lookahead_node *node, const struct lookahead_job *job)
+{
+    node->free -= job->each;
+    node->cpu_milli -= job->cpu_milli;
+    node->mem_mib -= job->mem_mib;
+}
+
+static void give_back(struct lookahead_node *node, uint32_t gpus, uint32_t cpu_milli,
+                      uint32_t mem_mib)
+{
+    node->free += gpus;
+    node->cpu_milli += cpu_milli;
+    node->mem_mib += mem_mib;
+}
+
+/* Start the whole job now on nodes of these types, if it fits. */
+static bool start_on_types(struct lookahead *ahead, const struct lookahead_job *job,
+                           uint32_t types, double run_s)
 {
     uint32_t at[LOOKAHEAD_PIECES_MAX];
     uint32_t placed = 0;
     for (; placed < job->pieces; placed++) {
-        at[placed] = find_tightest_node(ahead, job);
+        at[placed] = find_tightest_node(ahead, job, types);
         if (at[placed] == NODE_NOWHERE)
             break;
-        ahead->nodes[at[placed]].free -= job->each;
+        take_part(&ahead->nodes[at[placed]], job);
     }
     bool whole = placed == job->pieces;
     for (uint32_t p = 0; p < placed; p++)
         if (whole)
-            lookahead_add_end(ahead, (struct lookahead_end){ ahead->now_s + job->run_s,
-                                                             at[p], job->each });
+            lookahead_add_end(
+                ahead, (struct lookahead_end){ ahead->now_s + run_s, at[p], job->each,
+                                               job->cpu_milli, job->mem_mib });
         else
-            ahead->nodes[at[p]].free += job->each;
+            give_back(&ahead->nodes[at[p]], job->each, job->cpu_milli, job->mem_mib);
     return whole;
+}
+
+/* The fastest type for the job of those in the set. */
+static uint32_t fastest_type(const struct lookahead_job *job, uint32_t types)
+{
+    uint32_t best = (uint32_t)__builtin_ctz(types);
+    for (uint32_t left = types; left; left &= left - 1) {
+        uint32_t type = (uint32_t)__builtin_ctz(left);
+        if (job->slowness[type] < job->slowness[best])
+            best = type;
+    }
+    return best;
+}
+
+/* Start the whole job now, if it fits, on the fastest type; how long it runs, -1: not. */
+static double lookahead_start(struct lookahead *ahead, const struct lookahead_job *job)
+{
+    if (!job->slowness)
+        return start_on_types(ahead, job, job->types, job->run_s) ? job->run_s : -1;
+    for (uint32_t types = job->types; types;) {
+        uint32_t type = fastest_type(job, types);
+        double run_s = job->run_s + job->work_s * (job->slowness[type] - 1);
+        if (start_on_types(ahead, job, 1u << type, run_s))
+            return run_s;
+        types &= ~(1u << type);
+    }
+    return -1;
 }
 
 static uint32_t most_free_gpus(const struct lookahead *ahead)
@@ -362,6 +477,7 @@ static bool cannot_start_either(const struct lookahead_job *job,
 {
     return failed->each > 0 && job->each >= failed->each &&
            job->pieces >= failed->pieces && (job->types & ~failed->types) == 0 &&
+           job->cpu_milli >= failed->cpu_milli && job->mem_mib >= failed->mem_mib &&
            (!failed->set || job->set == failed->set);
 }
 
@@ -380,8 +496,9 @@ static double start_waiting_jobs(struct lookahead *ahead, uint32_t most)
         bool looks_good = job.each <= most && job.from_s <= ahead->now_s &&
                           !cannot_start_either(&job, &failed[0]) &&
                           !cannot_start_either(&job, &failed[1]);
-        if (looks_good && lookahead_start(ahead, &job)) {
-            sum_s += ahead->now_s + job.run_s;
+        double run_s = looks_good ? lookahead_start(ahead, &job) : -1;
+        if (run_s >= 0) {
+            sum_s += job.weight * (ahead->now_s + run_s);
             if (job.watched)
                 ahead->watched_s = ahead->now_s;
             continue;
@@ -405,7 +522,8 @@ static double advance_to_next_end(struct lookahead *ahead)
     ahead->now_s = fmax(ahead->now_s, ahead->ends[0].at_s);
     while (ahead->end_count > 0 && ahead->ends[0].at_s <= ahead->now_s) {
         struct lookahead_end end = pop_first_end(ahead);
-        uint32_t free = ahead->nodes[end.node].free += end.gpus;
+        give_back(&ahead->nodes[end.node], end.gpus, end.cpu_milli, end.mem_mib);
+        uint32_t free = ahead->nodes[end.node].free;
         if (end.gpus == 0)
             free = most_free_gpus(ahead);
         most = free > most ? free : most;
@@ -423,7 +541,7 @@ static double sum_beyond_horizon(struct lookahead *ahead)
     for (uint32_t i = 0; i < ahead->queue_count; i++) {
         const struct lookahead_job *job = &ahead->queue[i];
         double start_s = ahead->now_s + work_s / ahead->gpu_count;
-        sum_s += start_s + job->run_s;
+        sum_s += job->weight * (start_s + job->run_s);
         if (job->watched)
             ahead->watched_s = start_s;
         work_s += job->run_s * job->each * job->pieces;
@@ -460,7 +578,7 @@ static uint32_t include_node(struct cost_model *model, const struct view *view,
     model->included_nodes[base->node_count] = node;
     base->nodes[base->node_count] =
         (struct lookahead_node){ view->cluster->nodes[node].type, bits_count(room.gpus),
-                                 node };
+                                 node, room.cpu_milli, room.mem_mib };
     model->node_number[node] = ++base->node_count;
     return base->node_count - 1;
 }
@@ -472,8 +590,10 @@ static void add_releases(struct cost_model *model, const struct view *view,
     for (uint32_t i = 0; i < count; i++) {
         uint32_t node = include_node(model, view, plan, seats[i].node);
         uint32_t gpus = seat_gpu_count(&seats[i]);
-        if (node != UINT32_MAX && gpus > 0)
-            lookahead_add_end(ahead, (struct lookahead_end){ at_s, node, gpus });
+        if (node != UINT32_MAX && (gpus > 0 || model->estimates))
+            lookahead_add_end(ahead, (struct lookahead_end){ at_s, node, gpus,
+                                                             seats[i].cpu_milli,
+                                                             seats[i].mem_mib });
     }
 }
 
@@ -506,11 +626,10 @@ static void set_gang_shape(const struct view *view, const struct job *job,
     ahead->set = job->set;
 }
 
-/* As long as it has run so far, since long jobs tend to stay even longer. */
-static double guess_work_left_s(const struct view *view, const struct job *job)
+static double weight_of(const struct cost_model *model, const struct view *view,
+                        job_id id)
 {
-    double steps = job_steps(job, view->now_ns);
-    return job->rate_best_per_s > 0 ? steps / job->rate_best_per_s : 0;
+    return model->estimates ? model->estimates->weight(model->self, view, id) : 1;
 }
 
 static struct lookahead_job make_waiting_job(const struct cost_model *model,
@@ -518,13 +637,19 @@ static struct lookahead_job make_waiting_job(const struct cost_model *model,
                                              double factor)
 {
     const struct job *job = &view->jobs[id];
-    int64_t left_ns = view_work_left_ns(view, id);
-    double left_s =
-        left_ns == INT64_MAX ? guess_work_left_s(view, job) : ns_to_s(left_ns);
+    double left_s = factor * work_left_s(model, view, id);
     struct lookahead_job waiting = { .key = (double)cost_model_key_ns(model, view, id),
-                                     .run_s = cost_model_load_s(model, view, id) +
-                                              factor * left_s };
+                                     .run_s =
+                                         cost_model_load_s(model, view, id) + left_s,
+                                     .work_s = left_s,
+                                     .weight = weight_of(model, view, id) };
     set_gang_shape(view, job, &waiting);
+    if (model->estimates) {
+        waiting.cpu_milli = job->cpu_milli / waiting.pieces;
+        waiting.mem_mib = job->mem_mib / waiting.pieces;
+        if (job->gpus > 0)
+            waiting.slowness = &model->slowness[(size_t)id * TYPES_MAX];
+    }
     return waiting;
 }
 
@@ -548,13 +673,26 @@ static void add_running_jobs(struct cost_model *model, const struct view *view,
     }
 }
 
+/* How long the job runs on the nodes that it is granted. */
+static double run_where_granted_s(const struct view *view, const struct plan *plan,
+                                  const struct change *change,
+                                  const struct lookahead_job *job)
+{
+    if (!job->slowness || change->seat_count == 0)
+        return job->run_s;
+    uint32_t type = view->cluster->nodes[plan_seats(plan, change)->node].type;
+    return type < view->cluster->type_count
+               ? job->run_s + job->work_s * (job->slowness[type] - 1)
+               : job->run_s;
+}
+
 /* Add what the plan has changed so far. */
 static void add_planned_changes(struct cost_model *model, const struct view *view,
                                 const struct plan *plan)
 {
     for (size_t i = 0; i < plan_change_count(plan); i++) {
         const struct change *change = plan_change(plan, i);
-        if (change->undone || view_work_left_ns(view, change->job) == INT64_MAX)
+        if (change->undone || !is_work_known(model, view, change->job))
             continue;
         struct lookahead_job job = make_waiting_job(model, view, change->job, 1);
         const struct pending_part *pending_shares = plan_pending(plan, change);
@@ -564,7 +702,8 @@ static void add_planned_changes(struct cost_model *model, const struct view *vie
                 fmax(due_s, cost_model_pause_s(model, view, pending_shares[p].victim));
         if (change->kind == CHANGE_GRANT)
             add_releases(model, view, plan, model->base, plan_seats(plan, change),
-                         change->seat_count, due_s + job.run_s);
+                         change->seat_count,
+                         due_s + run_where_granted_s(view, plan, change, &job));
         else if (change->kind == CHANGE_REVOKE && !plan_holds(plan, change->job))
             lookahead_add_job(model->base, job);
     }
@@ -622,7 +761,7 @@ struct cost_model_swap {
 static double victim_end_s(const struct cost_model *model,
                            const struct cost_model_swap *swap, job_id id)
 {
-    int64_t left_ns = view_remaining_ns(swap->view, id);
+    int64_t left_ns = remaining_ns(model, swap->view, id);
     const struct job *job = &swap->view->jobs[id];
     return model->faster * (left_ns == INT64_MAX ? guess_work_left_s(swap->view, job)
                                                  : ns_to_s(left_ns));
@@ -674,7 +813,7 @@ static double sum_if_kept_s(struct cost_model *model,
         const struct seat *seats = seats_of(swap->view, swap->victims[i], &count);
         double end_s = victim_end_s(model, swap, swap->victims[i]);
         add_releases(model, swap->view, swap->plan, ahead, seats, count, end_s);
-        sum_s += end_s;
+        sum_s += weight_of(model, swap->view, swap->victims[i]) * end_s;
     }
     struct lookahead_job beneficiary =
         make_waiting_job(model, swap->view, swap->beneficiary, model->slower);
@@ -683,6 +822,11 @@ static double sum_if_kept_s(struct cost_model *model,
     sum_s += lookahead_run(ahead, model->settings.depth);
     *ret_start_s = ahead->watched_s;
     return sum_s;
+}
+
+static uint32_t least_of(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
 }
 
 /*
@@ -703,10 +847,15 @@ static void move_victim_gpus(struct cost_model *model,
             struct lookahead_node *node = &ahead->nodes[at - 1];
             uint32_t gpus = seat_gpu_count(&seats[s]);
             uint32_t rest = gpus < node->free ? gpus : node->free;
-            node->free += back ? -rest : gpus;
-            if (back && rest > 0)
-                lookahead_add_end(
-                    ahead, (struct lookahead_end){ swap->pause_s, at - 1, rest });
+            uint32_t cpus = least_of(seats[s].cpu_milli, node->cpu_milli);
+            uint32_t mem = least_of(seats[s].mem_mib, node->mem_mib);
+            if (!back)
+                give_back(node, gpus, seats[s].cpu_milli, seats[s].mem_mib);
+            else
+                give_back(node, -rest, -cpus, -mem);
+            if (back && (rest > 0 || model->estimates))
+                lookahead_add_end(ahead, (struct lookahead_end){ swap->pause_s, at - 1,
+                                                                 rest, cpus, mem });
         }
     }
 }
@@ -724,16 +873,18 @@ static double sum_if_swapped_s(struct cost_model *model,
         make_waiting_job(model, swap->view, swap->beneficiary, model->slower);
     beneficiary.run_s += swap->pause_s;
     move_victim_gpus(model, swap, ahead, false);
-    double sum_s = 0;
-    if (lookahead_start(ahead, &beneficiary))
-        sum_s = beneficiary.run_s;
-    else
+    double run_s = lookahead_start(ahead, &beneficiary);
+    if (run_s < 0)
         lookahead_add_job(ahead, beneficiary);
+    double sum_s = beneficiary.weight * fmax(run_s, 0);
     move_victim_gpus(model, swap, ahead, true);
     for (uint32_t i = 0; i < swap->count; i++) {
         struct lookahead_job victim =
             make_waiting_job(model, swap->view, swap->victims[i], model->faster);
         victim.from_s = swap->pause_s;
+        if (model->estimates)
+            victim.run_s +=
+                model->estimates->lost_s(model->self, swap->view, swap->victims[i]);
         lookahead_add_job(ahead, victim);
     }
     lookahead_add_end(ahead, (struct lookahead_end){
@@ -760,7 +911,11 @@ static double sum_victim_cost(const struct cost_model *model,
     for (uint32_t i = 0; i < swap->count; i++) {
         const struct job *victim = &swap->view->jobs[swap->victims[i]];
         double load_s = cost_model_load_s(model, swap->view, swap->victims[i]);
-        cost_gpu_s += victim->gpus_now * (swap->pause_s + load_s);
+        cost_gpu_s +=
+            model->estimates
+                ? model->estimates->waste_gpu_s(model->self, swap->view,
+                                                swap->victims[i], swap->pause_s)
+                : victim->gpus_now * (swap->pause_s + load_s);
     }
     return cost_gpu_s;
 }
@@ -773,7 +928,7 @@ bool cost_model_pays(struct cost_model *model, const struct view *view,
     double theta = model->settings.theta;
     bool fresh = false;
     *ret_price = (struct preemption_price){ 0 };
-    if (view_work_left_ns(view, beneficiary) == INT64_MAX)
+    if (!is_work_known(model, view, beneficiary))
         return false;
     for (uint32_t i = 0; i < count; i++) {
         swap.pause_s = fmax(swap.pause_s, cost_model_pause_s(model, view, victims[i]));
@@ -788,7 +943,8 @@ bool cost_model_pays(struct cost_model *model, const struct view *view,
     double swapped = sum_if_swapped_s(model, &swap);
     forget_nodes(model);
     double wait_saved_s = start_s - swap.pause_s;
-    double yet_to_come_s = model->settings.stretch * fmax(wait_saved_s, 0);
+    double yet_to_come_s = weight_of(model, view, beneficiary) *
+                           model->settings.stretch * fmax(wait_saved_s, 0);
     *ret_price = (struct preemption_price){ .gain_s = keep - swapped + yet_to_come_s,
                                             .cost_gpu_s = sum_victim_cost(model, &swap),
                                             .wait_saved_s = wait_saved_s };
@@ -821,6 +977,8 @@ void cost_model_init(struct cost_model *model, const struct view *view,
     tree_pool_init(&model->wait_pool, run, view->job_max);
     tree_init(&model->running);
     tree_init(&model->waiting);
+    if (model->estimates)
+        model->slowness = arena_array(run, double, (size_t)view->job_max *TYPES_MAX);
     model->runs = arena_array(run, bool, view->job_max);
     model->waits = arena_array(run, bool, view->job_max);
     model->leaves = arena_array(run, bool, view->job_max);

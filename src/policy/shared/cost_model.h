@@ -54,6 +54,28 @@ struct cost_model_settings {
                                    .quantile = 0.7, \
                                    .depth = 32 })
 
+/*
+ * What a policy knows better than what jobs declare; all or none.  With estimates, run times
+ * are those of the type a job runs or would run on.
+ */
+struct cost_model_estimates {
+    /* Seconds of work left on the fastest type, at the size asked for; never unknown. */
+    double (*left_s)(const void *self, const struct view *view, job_id job);
+
+    /* Its place in the policy's order: the smallest goes first. */
+    int64_t (*key_ns)(const void *self, const struct view *view, job_id job);
+
+    /* What a second of its completion time counts for; 1 for most jobs. */
+    double (*weight)(const void *self, const struct view *view, job_id job);
+
+    /* Seconds of work, where it runs, that are expected to be lost if it is stopped now. */
+    double (*lost_s)(const void *self, const struct view *view, job_id job);
+
+    /* GPU-seconds that make no steps if it is stopped and 'pause_s' passes until it has. */
+    double (*waste_gpu_s)(const void *self, const struct view *view, job_id job,
+                          double pause_s);
+};
+
 /* Moving averages of measured times: each new sample counts half. */
 struct cost_model_measured {
     double pause_s, load_s;
@@ -62,6 +84,10 @@ struct cost_model_measured {
 
 struct cost_model {
     struct cost_model_settings settings;
+    const struct cost_model_estimates *estimates; /* NULL: declared work, one speed */
+    const void *self;                             /* for 'estimates' */
+    double
+        *slowness; /* by [slot * types + type]: time there over that on the fastest */
     double slower, faster; /* factors on the remaining time of beneficiary and victim */
     struct tree_pool run_pool, wait_pool;
     struct tree running;   /* placed or running, by expected end */
@@ -82,7 +108,7 @@ struct preemption_price {
     double wait_saved_s; /* by the beneficiary, for plan_expect() */
 };
 
-/* 'settings' is set before.  All memory is taken from 'run'. */
+/* 'settings' and 'estimates' are set before.  All memory is taken from 'run'. */
 void cost_model_init(struct cost_model *model, const struct view *view,
                      struct arena *run);
 

@@ -159,6 +159,20 @@ void preempt_observe(struct preempt *preempt, const struct view *view,
     }
 }
 
+job_id preempt_next_on_node(const struct preempt *preempt, node_id node,
+                            uint32_t *cursor, struct room_part *ret_part)
+{
+    uint32_t at = *cursor == NONE ? preempt->on_node[node]
+                                  : preempt->shares[*cursor].next_on_node;
+    if (at == NONE)
+        return JOB_NONE;
+    const struct preempt_share *share = &preempt->shares[at];
+    *cursor = at;
+    *ret_part =
+        (struct room_part){ node, share->cpu_milli, share->mem_mib, share->gpus };
+    return share->job;
+}
+
 /* --- the search ------------------------------------------------------------------- */
 
 /* What the beneficiary needs of one type of node, and what was found so far. */

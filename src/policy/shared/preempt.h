@@ -73,3 +73,10 @@ void preempt_touch(struct preempt *preempt, job_id job);
  */
 bool preempt_for(struct preempt *preempt, const struct view *view, struct plan *plan,
                  job_id job, int64_t claim);
+
+/*
+ * Walk the jobs that hold resources on a node: 'cursor' starts with UINT32_MAX.  JOB_NONE: no
+ * more.
+ */
+job_id preempt_next_on_node(const struct preempt *preempt, node_id node,
+                            uint32_t *cursor, struct room_part *ret_part);

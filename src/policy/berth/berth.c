@@ -1,0 +1,580 @@
+/*
+ * berth.c - one policy that answers five questions in one decision.
+ *
+ * Every change is judged in one currency, seconds of completion time.  A decision goes through
+ * these layers; each stands in a file of its own, with its formula and its source:
+ *
+ *     value.c    what is a job's time worth: the order of all jobs        Gittins, SRPT
+ *     price.c    what does stopping a job cost
+ *     trials.c   trial jobs first, each where it costs least              FitGpp
+ *     (here)     jobs that have waited too long, oldest first
+ *     (here)     all others in order: free room, else a swap that pays    Xion
+ *     moves.c    moves to faster GPUs, and trades                         Gavel
+ *     resizes.c  how many GPUs an elastic job gets                        SLAQ
+ *
+ * That is the objective 'completion'.  For others, Gavel's programmes decide: 'makespan' is
+ * gavel-makespan, 'fairness' gavel-ftf, 'cost' gavel-cost, each with its standard settings and
+ * without the layers above.
+ *
+ * No cycles.  A job preempts only jobs with larger keys.  The key of a waiting job does not
+ * change, that of a running job falls as its work is done, or rises each time a guess is
+ * exceeded, which happens once per doubling of its work.  So between two such rises a victim
+ * never preempts its beneficiary.  Trades raise a potential (moves.c); a move ends on a
+ * faster type.  Jobs that waited too long are preempted by trial jobs alone.
+ */
+#include "policy/policy.h"
+
+#include <math.h>
+#include <stdalign.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/units.h"
+#include "model/cluster.h"
+#include "model/free_index.h"
+#include "model/reasons.h"
+#include "policy/berth/berth_internal.h"
+
+#define SWAPS_MAX 16 /* preemptions tested in one decision */
+
+/* --- which job may be preempted for which ------------------------------------------- */
+
+/* 'claim' is the waiting job's key; INT64_MIN: a trial; below 0: an aged job's submission. */
+static bool may_preempt(const void *self, job_id id, int64_t claim)
+{
+    const struct berth_policy *berth = self;
+    const struct job *job = &berth->view->jobs[id];
+    if (!berth->jobs[id].runs || berth->jobs[id].trial || !job_is_preemptible(job))
+        return false;
+    if (claim == INT64_MIN)
+        return true;
+    if (berth->jobs[id].aged)
+        return false;
+    if (claim < 0)
+        return true;
+    return value_key_ns(self, berth->view, id) > claim;
+}
+
+/* The next running job after 'last' in trees that are one per type, cheapest first. */
+static job_id next_cheapest(const void *self, job_id last, int64_t claim)
+{
+    const struct berth_policy *berth = self;
+    uint32_t type = last == JOB_NONE ? 0 : berth->jobs[last].seats_type;
+    uint32_t id = last == JOB_NONE
+                      ? tree_first(&berth->price_pool, &berth->by_price[0])
+                      : tree_next(&berth->price_pool, last);
+    for (;;) {
+        while (id == TREE_NONE && ++type <= TYPES_MAX)
+            id = tree_first(&berth->price_pool, &berth->by_price[type]);
+        if (id == TREE_NONE || may_preempt(self, id, claim))
+            return id == TREE_NONE ? JOB_NONE : id;
+        id = tree_next(&berth->price_pool, id);
+    }
+}
+
+/* The one with the latest expected end first. */
+static job_id next_longest(const void *self, job_id last, int64_t claim)
+{
+    const struct berth_policy *berth = self;
+    const struct cost_model *model = &berth->cost_test.model;
+    job_id id = last == JOB_NONE ? tree_last(&model->run_pool, &model->running)
+                                 : tree_prev(&model->run_pool, last);
+    while (id != TREE_NONE && !may_preempt(self, id, claim))
+        id = tree_prev(&model->run_pool, id);
+    return id == TREE_NONE ? JOB_NONE : id;
+}
+
+static const struct preempt_rule for_trials = { RULE_TRIAL, next_cheapest,
+                                                may_preempt };
+static const struct preempt_rule by_order = { RULE_ORDER, next_longest, may_preempt };
+
+/* --- events -------------------------------------------------------------------------- */
+
+static const struct cost_model_estimates estimates = { value_left_s, value_key_ns,
+                                                       value_weight, price_lost_s,
+                                                       price_waste_gpu_s };
+
+static const char *const objectives[] = { "completion", "makespan", "fairness", "cost",
+                                          NULL };
+static const char *const programmes[] = { NULL, "gavel-makespan", "gavel-ftf",
+                                          "gavel-cost" };
+
+static int start_programme(struct berth_policy *berth, const struct view *view,
+                           uint64_t seed, struct arena *run, struct error *err)
+{
+    berth->programme = policy_find(programmes[berth->objective]);
+    berth->programme_self =
+        arena_alloc(run, 1, berth->programme->self_size, alignof(max_align_t));
+    param_defaults(berth->programme->params, berth->programme_self);
+    return berth->programme->init(berth->programme_self, view, seed, run, err);
+}
+
+static int berth_init(void *self, const struct view *view, uint64_t seed,
+                      struct arena *run, struct error *err)
+{
+    struct berth_policy *berth = self;
+    struct cost_model *model = &berth->cost_test.model;
+    uint32_t nodes = view->cluster->node_count;
+    if (programmes[berth->objective])
+        return start_programme(berth, view, seed, run, err);
+    berth->cost_test.choice = COST_TEST_XION;
+    model->settings = COST_MODEL_STANDARD;
+    model->estimates = &estimates;
+    model->self = berth;
+    cost_model_init(model, view, run);
+    sizes_init(&berth->waiting, run, view->job_max);
+    sizes_init(&berth->trials, run, view->job_max);
+    sizes_init(&berth->aged, run, view->job_max);
+    preempt_init(&berth->preempt, run, view, &by_order, berth);
+    tree_pool_init(&berth->running_pool, run, view->job_max);
+    tree_pool_init(&berth->price_pool, run, view->job_max);
+    heap_pool_init(&berth->timer_pool, run, view->job_max);
+    heap_init(&berth->timers);
+    for (uint32_t type = 0; type <= TYPES_MAX; type++) {
+        tree_init(&berth->running[type]);
+        tree_init(&berth->by_price[type]);
+    }
+    berth->jobs = arena_array(run, struct berth_job, view->job_max);
+    berth->examined = arena_array(run, uint32_t, nodes);
+    double cpu_milli = 0;
+    double mem_mib = 0;
+    for (node_id node = 0; node < nodes; node++) {
+        cpu_milli += view->cluster->nodes[node].cpu_milli;
+        mem_mib += view->cluster->nodes[node].mem_mib;
+    }
+    if (cpu_milli > 0)
+        berth->gpus_per_cpu_milli = view->cluster->gpu_count / cpu_milli;
+    if (mem_mib > 0)
+        berth->gpus_per_mib = view->cluster->gpu_count / mem_mib;
+    bits_init(&berth->aside, run, nodes);
+    forecaster_init(&berth->forecaster, view->job_max, run);
+    value_init(berth);
+    return 0;
+}
+
+static void clear_timer(struct berth_policy *berth, job_id id)
+{
+    if (berth->jobs[id].timed)
+        heap_remove(&berth->timer_pool, &berth->timers, id);
+    berth->jobs[id].timed = false;
+}
+
+static void set_timer(struct berth_policy *berth, const struct view *view, job_id id,
+                      int64_t at_ns)
+{
+    clear_timer(berth, id);
+    if (at_ns == INT64_MAX)
+        return;
+    heap_push(&berth->timer_pool, &berth->timers, id, at_ns, view->jobs[id].id);
+    berth->jobs[id].timed = true;
+}
+
+static void leave_running(struct berth_policy *berth, job_id id)
+{
+    struct berth_job *mine = &berth->jobs[id];
+    if (!mine->runs)
+        return;
+    tree_remove(&berth->running_pool, &berth->running[mine->seats_type], id);
+    tree_remove(&berth->price_pool, &berth->by_price[mine->seats_type], id);
+    mine->runs = false;
+    clear_timer(berth, id);
+}
+
+/* When it ends, by what is known or guessed. */
+static int64_t end_ns(const struct berth_policy *berth, const struct view *view,
+                      job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    double left_s = value_left_s(berth, view, id);
+    if (job->rate_per_s > 0)
+        left_s *= job->rate_best_per_s / job->rate_per_s;
+    else if (job->type_now < view->cluster->type_count)
+        left_s *= berth_slowness(berth, id, job->type_now);
+    int64_t loaded_ns = job->since_ns + job->load_ns;
+    if (job->state == JOB_LOADING && loaded_ns > view->now_ns)
+        left_s += (double)(loaded_ns - view->now_ns) * 1e-9;
+    return left_s < 4e9 ? view->now_ns + (int64_t)(left_s * 1e9) : INT64_MAX;
+}
+
+static void enter_running(struct berth_policy *berth, const struct view *view,
+                          job_id id)
+{
+    struct berth_job *mine = &berth->jobs[id];
+    const struct job *job = &view->jobs[id];
+    bool again = mine->runs;
+    leave_running(berth, id);
+    if (!job_can_be_stopped(job))
+        return;
+    mine->runs = true;
+    mine->seats_type =
+        job->type_now < view->cluster->type_count ? job->type_now : TYPES_MAX;
+    tree_insert(&berth->running_pool, &berth->running[mine->seats_type], id,
+                end_ns(berth, view, id), job->id, 0);
+    double each = price_of_stopping(berth, view, id) / (job->gpus_now ? job->gpus_now : 1);
+    tree_insert(&berth->price_pool, &berth->by_price[mine->seats_type], id,
+                (int64_t)(fmin(each, 1e9) * 1e6), job->id, 0);
+    set_timer(berth, view, id, value_changes_ns(berth, view, id));
+    if (again)
+        preempt_touch(&berth->preempt, id); /* it may take longer than expected */
+    if (job->state == JOB_RUNNING && berth->fresh_count < FRESH_MAX)
+        berth->fresh[berth->fresh_count++] = id;
+}
+
+/* The queue it waits in. */
+static struct sizes *queue_of(struct berth_policy *berth, const struct view *view,
+                              job_id id)
+{
+    return berth->jobs[id].aged                  ? &berth->aged
+           : view->jobs[id].class == CLASS_TE ? &berth->trials
+                                                 : &berth->waiting;
+}
+
+static int64_t ages_ns(const struct berth_policy *berth, const struct view *view,
+                       job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    double own_s = PATIENCE * value_left_s(berth, view, id);
+    return job->since_ns - job->waited_ns + berth->age_ns + (int64_t)(own_s * 1e9);
+}
+
+static void enter_waiting(struct berth_policy *berth, const struct view *view,
+                          job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    struct berth_job *mine = &berth->jobs[id];
+    mine->trial = false;
+    if (!mine->aged && job->class == CLASS_BE && ages_ns(berth, view, id) <= view->now_ns)
+        mine->aged = true;
+    sizes_push(queue_of(berth, view, id), view, id,
+               mine->aged ? job->submit_ns : value_key_ns(berth, view, id), 0);
+    if (!mine->aged && job->class == CLASS_BE)
+        set_timer(berth, view, id, ages_ns(berth, view, id));
+}
+
+static void leave_waiting(struct berth_policy *berth, const struct view *view,
+                          job_id id)
+{
+    sizes_remove(&berth->waiting, view, id);
+    sizes_remove(&berth->trials, view, id);
+    sizes_remove(&berth->aged, view, id);
+    clear_timer(berth, id);
+}
+
+/* GPUs that trial jobs hold or will have. */
+static void count_trial_gpus(struct berth_policy *berth, const struct view *view,
+                             job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    struct berth_job *mine = &berth->jobs[id];
+    bool has = job->state == JOB_PLACED || job_holds_seats(job);
+    uint32_t gpus = mine->trial && has ? job->gpus_now : 0;
+    berth->trial_gpus += gpus - mine->trial_gpus;
+    mine->trial_gpus = gpus;
+}
+
+static void note_freed_types(struct berth_policy *berth, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_STOPPED:
+    case EVENT_FINISHED:
+    case EVENT_FAILED:
+    case EVENT_LOST:
+    case EVENT_CANCELLED:
+    case EVENT_RESIZED:
+    case EVENT_NODE_UP:
+    case EVENT_FOREIGN:
+    case EVENT_LOADED:
+    case EVENT_ADOPTED:
+        berth->freed_types = UINT32_MAX;
+        break;
+    default:
+        break;
+    }
+}
+
+static void berth_observe(void *self, const struct view *view,
+                          const struct event *event)
+{
+    struct berth_policy *berth = self;
+    job_id id = event->job;
+    if (berth->programme) {
+        berth->programme->observe(berth->programme_self, view, event);
+        return;
+    }
+    berth->view = view;
+    berth->reported = berth->reported || event->kind == EVENT_PROGRESS;
+    berth->stirred = berth->stirred || event->kind != EVENT_PROGRESS;
+    note_freed_types(berth, event);
+    if (id >= view->job_max || event->kind == EVENT_REJECTED) {
+        preempt_observe(&berth->preempt, view, event);
+        return;
+    }
+    if (event->kind == EVENT_SUBMITTED)
+        berth->jobs[id] = (struct berth_job){ 0 };
+    if (event->kind == EVENT_ADOPTED && view->jobs[id].class == CLASS_TE)
+        berth->jobs[id].trial = view->jobs[id].state != JOB_WAITING;
+    if (event->kind == EVENT_FINISHED)
+        value_note_finished(berth, view, id);
+    value_note_progress(berth, view, event);
+    cost_model_observe(&berth->cost_test.model, view, event);
+    if (event_makes_running(event, view) || event->kind == EVENT_LOADED ||
+        event->kind == EVENT_PROGRESS || event->kind == EVENT_RESIZED)
+        enter_running(berth, view, id);
+    else if (event_ends_running(event, view))
+        leave_running(berth, id);
+    preempt_observe(&berth->preempt, view, event);
+    if (event_makes_waiting(event, view))
+        enter_waiting(berth, view, id);
+    else if (event_ends_waiting(event, view))
+        leave_waiting(berth, view, id);
+    count_trial_gpus(berth, view, id);
+}
+
+/* --- the decision -------------------------------------------------------------------- */
+
+static void clear_aside(struct berth_policy *berth)
+{
+    for (node_id node; (node = bits_next(&berth->aside, 0)) != BITS_NONE;)
+        bits_clear(&berth->aside, node);
+}
+
+/* Guesses that are exceeded, and waits that have become too long. */
+static void run_timers(struct berth_policy *berth, const struct view *view)
+{
+    while (berth->timers.top != HEAP_NONE &&
+           berth->timer_pool.nodes[berth->timers.top].key <= view->now_ns) {
+        job_id id = berth->timers.top;
+        clear_timer(berth, id);
+        berth->stirred = true;
+        if (berth->jobs[id].runs) {
+            enter_running(berth, view, id);
+        } else {
+            leave_waiting(berth, view, id);
+            berth->jobs[id].aged = true;
+            enter_waiting(berth, view, id);
+        }
+    }
+}
+
+/*
+ * Jobs that have waited too long, oldest first: they preempt whatever is cheapest.  Returns
+ * the types that such a job still waits for: no later job gets GPUs of these.
+ */
+static uint32_t place_aged(struct berth_policy *berth, const struct view *view,
+                           struct plan *plan)
+{
+    uint32_t kept_types = 0;
+    for (job_id id; (id = sizes_best(&berth->aged)) != JOB_NONE;) {
+        struct ask ask = ASK_DEFAULT;
+        ask.avoid = &berth->aside;
+        berth->preempt.rule = &for_trials;
+        if ((view->jobs[id].types & kept_types) == 0 &&
+            (plan_grant(plan, id, &ask) ||
+             preempt_for(&berth->preempt, view, plan, id, -1))) {
+            sizes_take(&berth->aged, view, id);
+        } else {
+            kept_types |= view->jobs[id].types;
+            sizes_skip(&berth->aged, id);
+        }
+    }
+    sizes_unskip(&berth->aged);
+    return kept_types;
+}
+
+/* Preempt jobs with larger keys for this one, if that pays. */
+static bool swap_if_it_pays(struct berth_policy *berth, const struct view *view,
+                            struct plan *plan, job_id id, int64_t key_ns)
+{
+    size_t mark = plan_mark(plan);
+    berth->preempt.rule = &by_order;
+    return preempt_for(&berth->preempt, view, plan, id, key_ns) &&
+           cost_test_pass(&berth->cost_test, view, plan, mark, id);
+}
+
+/* The queue whose first job comes first: trial jobs are in it that are beyond their share. */
+static struct sizes *first_queue(struct berth_policy *berth)
+{
+    job_id a = sizes_best(&berth->waiting);
+    job_id b = sizes_best(&berth->trials);
+    if (a == JOB_NONE || b == JOB_NONE)
+        return b == JOB_NONE ? &berth->waiting : &berth->trials;
+    return sizes_key(&berth->trials, b) < sizes_key(&berth->waiting, a)
+               ? &berth->trials
+               : &berth->waiting;
+}
+
+static void place_others(struct berth_policy *berth, const struct view *view,
+                         struct plan *plan, uint32_t kept_types)
+{
+    uint32_t tries = SWAPS_MAX;
+    bool over = berth->trial_gpus >= TRIAL_SHARE * view->cluster->gpu_count;
+    for (;;) {
+        struct sizes *queue = over ? first_queue(berth) : &berth->waiting;
+        job_id id = sizes_best(queue);
+        if (id == JOB_NONE)
+            break;
+        if (tries == 0 && plan_is_full(plan) && queue->cpu_only_count == 0)
+            break;
+        struct ask ask = ASK_DEFAULT;
+        ask.avoid = &berth->aside;
+        bool kept = view->jobs[id].gpus > 0 && (view->jobs[id].types & kept_types);
+        bool granted = !kept && plan_grant(plan, id, &ask);
+        if (!granted && !kept && tries > 0) {
+            granted = swap_if_it_pays(berth, view, plan, id, sizes_key(queue, id));
+            tries--;
+        }
+        if (granted)
+            sizes_take(queue, view, id);
+        else
+            sizes_skip(queue, id);
+    }
+    sizes_unskip(&berth->waiting);
+    sizes_unskip(&berth->trials);
+}
+
+static int berth_decide(void *self, const struct view *view, struct plan *plan,
+                        struct arena *scratch, struct error *err)
+{
+    struct berth_policy *berth = self;
+    if (berth->programme)
+        return berth->programme->decide(berth->programme_self, view, plan, scratch,
+                                        err);
+    berth->view = view;
+    run_timers(berth, view);
+    bool reported = berth->reported && !berth->stirred;
+    berth->reported = berth->stirred = false;
+    if (reported)
+        return 0;
+    sizes_begin(&berth->trials, view);
+    sizes_begin(&berth->aged, view);
+    sizes_begin(&berth->waiting, view);
+    clear_aside(berth);
+    uint32_t waiting = berth->waiting.job_count + berth->trials.job_count +
+                       berth->aged.job_count;
+    uint32_t gpus = view->cluster->gpu_count ? view->cluster->gpu_count : 1;
+    berth->theta = 1 + THETA_SLOPE * waiting / gpus;
+    berth->cost_test.model.settings.theta = berth->theta;
+
+    berth->preempt.rule = &for_trials;
+    trials_place(berth, view, plan);
+    uint32_t kept_types = place_aged(berth, view, plan);
+    place_others(berth, view, plan, kept_types);
+    bool freed = berth->freed_types != 0;
+    moves_make(berth, view, plan);
+    trades_make(berth, view, plan);
+    if (freed && waiting == 0)
+        resizes_grow(berth, view, plan);
+    return 0;
+}
+
+static int64_t berth_wake_ns(const void *self, const struct view *view)
+{
+    const struct berth_policy *berth = self;
+    if (berth->programme)
+        return berth->programme->wake_ns
+                   ? berth->programme->wake_ns(berth->programme_self, view)
+                   : INT64_MAX;
+    bool any = berth->waiting.job_count + berth->trials.job_count > 0;
+    return any && berth->timers.top != HEAP_NONE
+               ? berth->timer_pool.nodes[berth->timers.top].key
+               : INT64_MAX;
+}
+
+/* Which jobs of a queue are ahead of one that waits in another. */
+static uint32_t add_queue(const struct sizes *queue, const struct view *view,
+                          struct reasons *reasons)
+{
+    if (queue->job_count == 0)
+        return 0;
+    for (job_id id = 0; id < view->job_max; id++)
+        if (queue->size_of[id])
+            reasons_add_ahead(reasons, INT64_MIN, view->jobs[id].id);
+    return queue->job_count;
+}
+
+static void explain_value(const struct berth_policy *berth, const struct view *view,
+                          job_id id, struct reasons *reasons)
+{
+    const struct job *job = &view->jobs[id];
+    char left[32];
+    units_show_time(left, sizeof left, value_left_s(berth, view, id));
+    if (job->steps_total > 0)
+        reasons_add(reasons, "value", "it has about %s of work left", left);
+    else
+        reasons_add(reasons, "value",
+                    "its work is not declared; jobs like it have about %s left", left);
+}
+
+static void berth_explain(const void *self, const struct view *view, job_id id,
+                          struct reasons *reasons)
+{
+    const struct berth_policy *berth = self;
+    if (berth->programme) {
+        if (berth->programme->explain)
+            berth->programme->explain(berth->programme_self, view, id, reasons);
+        return;
+    }
+    uint32_t trials = berth->trials.size_of[id]
+                          ? sizes_ahead(&berth->trials, view, id, reasons)
+                          : add_queue(&berth->trials, view, reasons);
+    if (trials > 0)
+        reasons_add(reasons, "order", "%u trial jobs are ahead of it", trials);
+    if (berth->aged.size_of[id]) {
+        sizes_ahead(&berth->aged, view, id, reasons);
+        reasons_add(reasons, "order",
+                    "it has waited so long that only trial jobs and jobs that waited "
+                    "longer go first");
+        return;
+    }
+    explain_value(berth, view, id, reasons);
+    if (berth->waiting.size_of[id]) {
+        uint32_t aged = add_queue(&berth->aged, view, reasons);
+        uint32_t ahead = sizes_ahead(&berth->waiting, view, id, reasons);
+        if (aged + ahead > 0)
+            reasons_add(reasons, "order", "%u jobs of higher value are ahead of it",
+                        aged + ahead);
+    }
+    cost_test_explain(&berth->cost_test, view, id, reasons);
+}
+
+static void berth_fini(void *self)
+{
+    struct berth_policy *berth = self;
+    if (berth->programme) {
+        if (berth->programme->fini)
+            berth->programme->fini(berth->programme_self);
+        return;
+    }
+    sizes_release(&berth->waiting);
+    sizes_release(&berth->trials);
+    sizes_release(&berth->aged);
+    forecaster_release(&berth->forecaster);
+}
+
+#define AT(field) .offset = offsetof(struct berth_policy, field)
+
+static const struct field berth_params[] = {
+    { "objective", FIELD_CHOICE, AT(objective), "completion", NULL,
+      "what is minimised; all but completion are decided by Gavel's programmes", 0, 0,
+      objectives },
+    { "trial_weight", FIELD_NUMBER, AT(trial_weight), "30", NULL,
+      "what a second of a trial job's waiting counts, in seconds of others", 0, 1e6 },
+    { "age", FIELD_TIME, AT(age_ns), "2d", NULL,
+      "a job that waits this long, and ten times its run time, goes before all but trials",
+      1, 1e9 },
+    { 0 },
+};
+
+const struct policy policy_berth = {
+    .name = "berth",
+    .brief = "all five questions in one decision: trials, swaps, moves, sizes",
+    .source = "Berth; after FitGpp, Xion, Gavel and SLAQ",
+    .params = berth_params,
+    .self_size = sizeof(struct berth_policy),
+    .init = berth_init,
+    .observe = berth_observe,
+    .decide = berth_decide,
+    .wake_ns = berth_wake_ns,
+    .explain = berth_explain,
+    .fini = berth_fini,
+};

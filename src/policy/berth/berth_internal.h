@@ -1,0 +1,132 @@
+/*
+ * berth_internal.h - what the layers of the policy 'berth' share.
+ *
+ * One currency for all of them: seconds of completion time.  A layer compares what a change
+ * saves with what it costs, both in job-seconds, and makes it if it pays.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bits.h"
+#include "base/heap.h"
+#include "base/tree.h"
+#include "policy/policy.h"
+#include "policy/shared/cost_test.h"
+#include "policy/shared/preempt.h"
+#include "policy/shared/sizes.h"
+#include "predict/forecaster.h"
+
+/*
+ * Chosen on seeds 1 to 3 of the workload mixed, of xion's and of fitgpp's; docs/policies/berth.md
+ * says what others would do.
+ */
+#define TRIAL_SHARE 0.5 /* of all GPUs: trial jobs beyond it count as best-effort jobs */
+#define THETA_SLOPE 3.0 /* job-seconds that a wasted GPU-second costs: 1 + slope x queue */
+#define GANG 0.1        /* exponent: larger gangs come a little earlier */
+#define QUALITY 0.5     /* what a good model counts for, beside a finished job */
+#define PATIENCE 10.0   /* times its own run time that a job may wait, beyond 'age' */
+
+#define HISTORY_BINS 56 /* two per octave, from a second on */
+
+/* How much work the finished jobs of a class had, in seconds on their fastest type. */
+struct berth_history {
+    double count[HISTORY_BINS];
+};
+
+/* What the policy keeps about a live job. */
+struct berth_job {
+    bool runs;        /* in 'running' and 'by_price'                           */
+    bool timed;       /* in 'timers'                                           */
+    bool aged;        /* has waited for longer than 'age': only trials go first */
+    bool trial;       /* runs as a trial job: no best-effort job preempts it   */
+    uint32_t seats_type; /* of the trees it is in                              */
+    uint32_t trial_gpus; /* of 'trial_gpus', its own                           */
+    bool killed;         /* has been stopped and could not save in time        */
+    double reached;      /* steps it has ever made, kept or not                */
+    uint32_t reports;    /* of its losses, so far                              */
+    double good_steps;   /* at which its model is good; 0: it is, or will not say */
+};
+
+#define FRESH_MAX 64
+
+struct berth_policy {
+    /* settings */
+    uint32_t objective;
+    double trial_weight;
+    int64_t age_ns;
+
+    const struct policy *programme; /* Gavel's, for another objective; or NULL */
+    void *programme_self;
+
+    struct sizes waiting; /* best-effort jobs, by key       */
+    struct sizes trials;  /* trial jobs, by key             */
+    struct sizes aged;    /* those that waited too long, by submission */
+    struct cost_test cost_test;
+    struct preempt preempt;
+    struct berth_job *jobs;             /* by slot */
+    struct berth_history histories[2]; /* by class */
+    struct forecaster forecaster;
+
+    struct tree_pool running_pool;
+    struct tree running[TYPES_MAX + 1]; /* by type: expected end, earliest first */
+    struct tree_pool price_pool;
+    struct tree by_price[TYPES_MAX + 1]; /* by type: price when it started, cheapest first */
+    struct heap_pool timer_pool;
+    struct heap timers; /* a guess that changes, or a wait that becomes too long */
+
+    double gpus_per_cpu_milli, gpus_per_mib; /* of the whole cluster */
+    uint32_t trial_gpus;  /* held by or pending for trial jobs */
+    job_id fresh[FRESH_MAX]; /* jobs that may have somebody to trade with */
+    uint32_t fresh_count;
+    bool reported; /* reports of running jobs since the last decision: not enough for one */
+    bool stirred;  /* something else */
+    uint32_t freed_types; /* types of which GPUs became free since the last decision */
+    double theta;         /* job-seconds that a wasted GPU-second costs now */
+    struct bits aside;    /* nodes kept for a job that waits for an end there */
+    uint32_t *examined;   /* by node: the search in which it was looked at */
+    uint32_t search;
+    const struct view *view;
+};
+
+/* --- value.c: what a job's time is worth ------------------------------------------- */
+
+void value_init(struct berth_policy *berth);
+void value_note_progress(struct berth_policy *berth, const struct view *view,
+                         const struct event *event);
+double value_weight(const void *self, const struct view *view, job_id job);
+void value_note_finished(struct berth_policy *berth, const struct view *view,
+                         job_id job);
+double value_left_s(const void *self, const struct view *view, job_id job);
+int64_t value_key_ns(const void *self, const struct view *view, job_id job);
+
+/* When the guess of its work changes if it goes on running; INT64_MAX: never. */
+int64_t value_changes_ns(const struct berth_policy *berth, const struct view *view,
+                         job_id job);
+
+/* --- price.c: what stopping a job costs --------------------------------------------- */
+
+double price_lost_s(const void *self, const struct view *view, job_id job);
+double price_waste_gpu_s(const void *self, const struct view *view, job_id job,
+                         double pause_s);
+double price_of_stopping(const struct berth_policy *berth, const struct view *view,
+                         job_id job);
+
+/* --- the layers ---------------------------------------------------------------------- */
+
+void trials_place(struct berth_policy *berth, const struct view *view,
+                  struct plan *plan);
+void moves_make(struct berth_policy *berth, const struct view *view, struct plan *plan);
+void trades_make(struct berth_policy *berth, const struct view *view,
+                 struct plan *plan);
+
+void resizes_grow(struct berth_policy *berth, const struct view *view,
+                  struct plan *plan);
+
+/* How much longer the job takes on that type than on its fastest; INFINITY: cannot. */
+static inline double berth_slowness(const struct berth_policy *berth, job_id job,
+                                    uint32_t type)
+{
+    return berth->cost_test.model.slowness[(size_t)job * TYPES_MAX + type];
+}

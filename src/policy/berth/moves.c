@@ -1,0 +1,189 @@
+/*
+ * moves.c - jobs move to faster GPUs, and trade places, where that pays.
+ *
+ * A move goes into free room of a type on which the job runs faster; jobs with the least time
+ * left are looked at first.  With r the time left where it is, r' there,
+ *
+ *     saved = r - (pause + load + lost + r')        must exceed theta x waste
+ *
+ * A trade exchanges the places of two gangs of equal size on different types.  Besides that
+ * the sum of 1/r over both must rise: 1/r is how soon a job ends, its sum over all running
+ * jobs is a potential that only trades change and that every trade raises, so trades cannot
+ * go round in circles, even where they cost nothing.
+ *
+ * This is Gavel's point, that a job should run where it gains most over the others, without
+ * rounds: something is looked at only where GPUs became free or a job began to run.
+ */
+#include <math.h>
+
+#include "model/cluster.h"
+#include "model/free_index.h"
+#include "policy/berth/berth_internal.h"
+
+#define MOVES_SCANNED 24  /* running jobs of a type that are looked at for a move */
+#define TRADES_SCANNED 48 /* and for a trade */
+#define MOVES_MAX 8       /* in one decision */
+
+/* Seconds until the job ends where it is; on type 'type' from its first step on. */
+static double left_here_s(const struct berth_policy *berth, const struct view *view,
+                          job_id id)
+{
+    return fmax((double)(berth->running_pool.nodes[id].key - view->now_ns) * 1e-9, 1);
+}
+
+static double left_there_s(const struct berth_policy *berth, const struct view *view,
+                           job_id id, uint32_t type)
+{
+    return fmax(value_left_s(berth, view, id) * berth_slowness(berth, id, type), 1);
+}
+
+/* It makes steps, and may be stopped to go on elsewhere. */
+static bool can_move(const struct view *view, const struct plan *plan, job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    return job->state == JOB_RUNNING && job_is_preemptible(job) &&
+           !plan_changes(plan, id) && job->partner == JOB_NONE &&
+           job->coming == JOB_NONE && job->gpus_now == job->gpus;
+}
+
+static double stop_s(const struct berth_policy *berth, const struct view *view,
+                     job_id id)
+{
+    const struct cost_model *model = &berth->cost_test.model;
+    return cost_model_pause_s(model, view, id) + cost_model_load_s(model, view, id) +
+           price_lost_s(berth, view, id);
+}
+
+static bool move_pays(const struct berth_policy *berth, const struct view *view,
+                      job_id id, uint32_t type)
+{
+    double saved_s = left_here_s(berth, view, id) - stop_s(berth, view, id) -
+                     left_there_s(berth, view, id, type);
+    return saved_s > berth->theta * price_of_stopping(berth, view, id);
+}
+
+static bool move_job(const struct berth_policy *berth, const struct view *view,
+                     struct plan *plan, job_id id, uint32_t type)
+{
+    struct ask ask = ASK_DEFAULT;
+    size_t mark = plan_mark(plan);
+    ask.types = 1u << type;
+    ask.avoid = &berth->aside;
+    if (!plan_grant(plan, id, &ask))
+        return false;
+    const struct change *change = plan_change(plan, plan_change_count(plan) - 1);
+    for (uint32_t i = 0; i < change->pending_count; i++)
+        if (plan_pending(plan, change)[i].victim != id) {
+            plan_undo(plan, mark);
+            return false;
+        }
+    return true;
+}
+
+/* Move jobs of type 'from' into free GPUs of type 'to'; returns how many. */
+static uint32_t move_between(struct berth_policy *berth, const struct view *view,
+                             struct plan *plan, uint32_t from, uint32_t to)
+{
+    uint32_t moved = 0;
+    uint32_t id = tree_first(&berth->running_pool, &berth->running[from]);
+    for (uint32_t i = 0; id != TREE_NONE && i < MOVES_SCANNED; i++) {
+        uint32_t next = tree_next(&berth->running_pool, id);
+        const struct job *job = &view->jobs[id];
+        if (view->free->shelves[to].gpu_count == 0)
+            break;
+        if (can_move(view, plan, id) && (job->types >> to & 1) &&
+            job->gpus <= view->free->shelves[to].gpu_count &&
+            move_pays(berth, view, id, to) && move_job(berth, view, plan, id, to))
+            moved++;
+        id = next;
+    }
+    return moved;
+}
+
+void moves_make(struct berth_policy *berth, const struct view *view, struct plan *plan)
+{
+    uint32_t moved = 0;
+    for (uint32_t to = 0; to < view->cluster->type_count; to++) {
+        if (!(berth->freed_types >> to & 1) || view->free->shelves[to].gpu_count == 0)
+            continue;
+        for (uint32_t from = 0; from < view->cluster->type_count && moved < MOVES_MAX;
+             from++)
+            if (from != to)
+                moved += move_between(berth, view, plan, from, to);
+    }
+    berth->freed_types = 0;
+}
+
+/* What both jobs together save by exchanging their places; at most 0: do not. */
+static double trade_gain_s(const struct berth_policy *berth, const struct view *view,
+                           job_id a, job_id b)
+{
+    uint32_t type_a = view->jobs[a].type_now;
+    uint32_t type_b = view->jobs[b].type_now;
+    if (!(view->jobs[a].types >> type_b & 1) || !(view->jobs[b].types >> type_a & 1))
+        return 0;
+    double a_here = left_here_s(berth, view, a);
+    double b_here = left_here_s(berth, view, b);
+    double a_there = left_there_s(berth, view, a, type_b);
+    double b_there = left_there_s(berth, view, b, type_a);
+    if (!(1 / a_there + 1 / b_there > 1 / a_here + 1 / b_here))
+        return 0;
+    double stop =
+        fmax(cost_model_pause_s(&berth->cost_test.model, view, a),
+             cost_model_pause_s(&berth->cost_test.model, view, b));
+    double saved_s = a_here + b_here - a_there - b_there - 2 * stop -
+                     cost_model_load_s(&berth->cost_test.model, view, a) -
+                     cost_model_load_s(&berth->cost_test.model, view, b) -
+                     price_lost_s(berth, view, a) - price_lost_s(berth, view, b);
+    return saved_s - berth->theta * (price_of_stopping(berth, view, a) +
+                                     price_of_stopping(berth, view, b));
+}
+
+static job_id find_trade(const struct berth_policy *berth, const struct view *view,
+                         const struct plan *plan, job_id id)
+{
+    double best_s = 0;
+    job_id best = JOB_NONE;
+    for (uint32_t type = 0; type < view->cluster->type_count; type++) {
+        if (type == view->jobs[id].type_now || !(view->jobs[id].types >> type & 1))
+            continue;
+        uint32_t other = tree_first(&berth->running_pool, &berth->running[type]);
+        for (uint32_t i = 0; other != TREE_NONE && i < TRADES_SCANNED; i++) {
+            if (view->jobs[other].gpus == view->jobs[id].gpus &&
+                can_move(view, plan, other)) {
+                double gain_s = trade_gain_s(berth, view, id, other);
+                best = gain_s > best_s ? other : best;
+                best_s = gain_s > best_s ? gain_s : best_s;
+            }
+            other = tree_next(&berth->running_pool, other);
+        }
+    }
+    return best;
+}
+
+static void trade_places(struct plan *plan, const struct view *view, job_id a, job_id b)
+{
+    size_t mark = plan_mark(plan);
+    struct ask ask_a = ASK_DEFAULT;
+    struct ask ask_b = ASK_DEFAULT;
+    ask_a.types = 1u << view->jobs[b].type_now;
+    ask_b.types = 1u << view->jobs[a].type_now;
+    plan_revoke(plan, a, RULE_RESIZE, b);
+    plan_revoke(plan, b, RULE_RESIZE, a);
+    if (!plan_grant(plan, a, &ask_a) || !plan_grant(plan, b, &ask_b))
+        plan_undo(plan, mark);
+}
+
+void trades_make(struct berth_policy *berth, const struct view *view,
+                 struct plan *plan)
+{
+    for (uint32_t i = 0; i < berth->fresh_count; i++) {
+        job_id id = berth->fresh[i];
+        if (!berth->jobs[id].runs || !can_move(view, plan, id))
+            continue;
+        job_id other = find_trade(berth, view, plan, id);
+        if (other != JOB_NONE)
+            trade_places(plan, view, id, other);
+    }
+    berth->fresh_count = 0;
+}
