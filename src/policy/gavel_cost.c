@@ -100,9 +100,13 @@ static void cost_slo_demand(void *self, const struct gavel_call *call, uint32_t 
 
 /* An idle GPU costs nothing, so in our own rounds only jobs with a share run. */
 static const struct gavel_rule rules[2][2] = {
-    { { .shares = cost_shares, .demand = cost_demand, .blind = BLIND_FIRST },
+    { { .shares = cost_shares,
+        .demand = cost_demand,
+        .by_class = true,
+        .blind = BLIND_FIRST },
       { .shares = cost_shares,
         .demand = cost_demand,
+        .by_class = true,
         .blind = BLIND_FIRST,
         .strict = true } },
     { { .shares = cost_slo_shares, .demand = cost_slo_demand, .blind = BLIND_FIRST },

@@ -26,7 +26,7 @@ struct gavel_ftf {
 static void ftf_demand(void *self, const struct gavel_call *call, uint32_t at,
                        struct gavel_demand *ret_demand)
 {
-    double part = 1.0 / call->job_count / call->gang[at];
+    double part = 1.0 / call->total / call->gang[at];
     double all = 0;
     for (uint32_t t = 0; t < call->type_count; t++)
         all += call->capacity[t];

@@ -73,7 +73,7 @@ static void hierarchical_demand(void *self, const struct gavel_call *call, uint3
     if (at == 0)
         h->weights = arena_array(call->scratch, double, entity_top + 1);
     for (uint32_t j = 0; at == 0 && j < call->job_count; j++)
-        h->weights[jobs[call->jobs[j]].entity] += call->weight[j];
+        h->weights[jobs[call->jobs[j]].entity] += call->weight[j] * call->count[j];
     uint32_t entity = jobs[call->jobs[at]].entity;
     double part = group_of(h, call->view->cluster, entity).weight * call->weight[at] /
                   h->weights[entity];
@@ -81,29 +81,31 @@ static void hierarchical_demand(void *self, const struct gavel_call *call, uint3
     ret_demand->need = part * gavel_lp_even_rate(call, at) / call->gang[at];
 }
 
-static const struct gavel_rule by_classes_rule = { .shares = hierarchical_shares,
-                                                   .demand = hierarchical_demand,
-                                                   .by_entity = true,
-                                                   .blind = BLIND_EQUAL };
 static const struct gavel_rule hierarchical_rule = { .shares = hierarchical_shares,
+                                                     .demand = hierarchical_demand,
+                                                     .by_class = true,
+                                                     .by_entity = true,
                                                      .blind = BLIND_EQUAL };
 
+/* Classes cannot tell which job of an entity is next where it is first come, first served. */
+static const struct gavel_rule fifo_inside_rule = { .shares = hierarchical_shares,
+                                                    .blind = BLIND_EQUAL };
+
 /* With all pairs of jobs the programme is large: it is not solved at every arrival. */
-static const struct gavel_rule hierarchical_sharing_rule = {
+static const struct gavel_rule fifo_inside_sharing_rule = {
     .shares = hierarchical_shares, .blind = BLIND_EQUAL, .patience_s = 1800
 };
 
 static int hierarchical_init(void *self, const struct view *view, uint64_t seed,
                              struct arena *run, struct error *err)
 {
-    /* Classes cannot tell which job of a FIFO entity is next. */
     struct gavel_hierarchical *h = self;
     bool fifo = h->inside == INSIDE_FIFO;
     for (uint32_t e = 0; e < view->cluster->entity_count; e++)
         fifo = fifo || view->cluster->entities[e].fifo;
-    const struct gavel_rule *rule = !h->lp.gavel.sharing ? &hierarchical_rule
-                                    : fifo               ? &hierarchical_sharing_rule
-                                                         : &by_classes_rule;
+    const struct gavel_rule *rule = !fifo                 ? &hierarchical_rule
+                                    : h->lp.gavel.sharing ? &fifo_inside_sharing_rule
+                                                          : &fifo_inside_rule;
     return gavel_lp_init(self, rule, view, seed, run, err);
 }
 

@@ -29,9 +29,9 @@ static void las_demand(void *self, const struct gavel_call *call, uint32_t at,
     ret_demand->need = call->weight[at] * gavel_lp_even_rate(call, at) / call->gang[at];
 }
 
-static const struct gavel_rule las_rule = { .shares = las_shares,
-                                            .demand = las_demand,
-                                            .blind = BLIND_EQUAL };
+static const struct gavel_rule las_rule = {
+    .shares = las_shares, .demand = las_demand, .by_class = true, .blind = BLIND_EQUAL
+};
 
 static int las_init(void *self, const struct view *view, uint64_t seed,
                     struct arena *run, struct error *err)

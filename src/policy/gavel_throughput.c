@@ -17,6 +17,7 @@ static void throughput_demand(void *self, const struct gavel_call *call, uint32_
 
 static const struct gavel_rule throughput_rule = { .shares = throughput_shares,
                                                    .demand = throughput_demand,
+                                                   .by_class = true,
                                                    .blind = BLIND_FIRST };
 
 static int throughput_start(void *self, const struct view *view, uint64_t seed,

@@ -8,16 +8,20 @@
  */
 #include "policy/gavel/gavel.h"
 
+#include "base/arena.h"
 #include "solve/solve.h"
 
 static int isolated_shares(void *self, struct gavel_call *call, struct error *err)
 {
-    shares_isolated(call->job_count, call->type_count, call->capacity, call->gang,
-                    call->x);
+    double *part = arena_array(call->scratch, double, call->type_count);
+    for (uint32_t t = 0; t < call->type_count; t++) /* of all jobs, for these rows */
+        part[t] = call->capacity[t] * call->job_count / call->total;
+    shares_isolated(call->job_count, call->type_count, part, call->gang, call->x);
     return 0;
 }
 
 static const struct gavel_rule isolated_rule = { .shares = isolated_shares,
+                                                 .by_class = true,
                                                  .blind = BLIND_TRUE };
 
 static int isolated_init(void *self, const struct view *view, uint64_t seed,

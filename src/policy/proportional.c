@@ -18,6 +18,7 @@ static int proportional_shares(void *self, struct gavel_call *call, struct error
 }
 
 static const struct gavel_rule proportional_rule = { .shares = proportional_shares,
+                                                     .by_class = true,
                                                      .blind = BLIND_TRUE };
 
 static int proportional_init(void *self, const struct view *view, uint64_t seed,

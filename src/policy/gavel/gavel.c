@@ -275,7 +275,6 @@ void gavel_enroll(struct gavel_common *common, const struct view *view, job_id i
         gavel_rates(common, id)[c] = rate_on(view, job, common->types[c]);
     common->jobs[common->job_count++] = id;
     gavel_pairs_admit(common, view, id);
-    common->changed = true;
 }
 
 void gavel_strike(struct gavel_common *common, job_id id)
@@ -298,7 +297,6 @@ void gavel_strike(struct gavel_common *common, job_id id)
             (common->job_count - low - 1) * sizeof *common->jobs);
     common->job_count--;
     common->entries[id].ticket = 0;
-    common->changed = true;
 }
 
 static void observe_cpu_only(struct gavel_common *common, const struct view *view,
@@ -392,7 +390,7 @@ static double rate_alone(const struct gavel_call *call, uint32_t at)
     double sum = 0;
     double rate_per_s = 0;
     for (uint32_t c = 0; c < call->type_count; c++) {
-        double share = call->capacity[c] / call->job_count / call->gang[at];
+        double share = call->capacity[c] / call->total / call->gang[at];
         sum += share;
         rate_per_s += share * call->rate[(size_t)at * call->type_count + c];
     }
@@ -413,15 +411,18 @@ static double count_alone(struct gavel_common *common, const struct gavel_call *
 }
 
 void gavel_prepare(struct gavel_common *common, const struct view *view,
-                   const struct gavel_times *times, struct arena *scratch,
-                   struct gavel_call *ret_call)
+                   const struct gavel_times *times, const struct gavel_rows *rows,
+                   struct arena *scratch, struct gavel_call *ret_call)
 {
     uint32_t k = common->type_count;
+    double *count = common->count;
     *ret_call =
         (struct gavel_call){ .view = view,
                              .released = common->gavel->compat == COMPAT_RELEASED,
-                             .job_count = common->job_count,
-                             .jobs = common->jobs,
+                             .job_count = rows->count,
+                             .jobs = rows->jobs,
+                             .count = count,
+                             .total = common->job_count,
                              .type_count = k,
                              .types = common->types,
                              .capacity = common->capacity,
@@ -439,10 +440,11 @@ void gavel_prepare(struct gavel_common *common, const struct view *view,
                              .x = common->x,
                              .scratch = scratch,
                              .common = common };
-    for (uint32_t i = 0; i < common->job_count; i++) {
-        job_id id = common->jobs[i];
+    for (uint32_t i = 0; i < rows->count; i++) {
+        job_id id = rows->jobs[i];
         const struct job *job = &view->jobs[id];
         const struct gavel_entry *entry = &common->entries[id];
+        count[i] = rows->members ? rows->members[i] : 1;
         bool known = job->steps_total > 0;
         double left = times->left ? times->left[id]
                                   : job->steps_total - job_steps(job, view->now_ns);
@@ -457,9 +459,9 @@ void gavel_prepare(struct gavel_common *common, const struct view *view,
             job->deadline_ns ? (double)job->deadline_ns / 1e9 - times->now_s : INFINITY;
         known_rates(common, id, &common->rate[(size_t)i * k]);
     }
-    for (uint32_t i = 0; common->gavel->rule->alone && i < common->job_count; i++)
+    for (uint32_t i = 0; common->gavel->rule->alone && i < rows->count; i++)
         common->alone_s[i] = count_alone(common, ret_call, i);
-    memset(common->x, 0, (size_t)common->job_count * k * sizeof *common->x);
+    memset(common->x, 0, (size_t)rows->count * k * sizeof *common->x);
 }
 
 /* --- pairs ------------------------------------------------------------------------------ */
@@ -542,6 +544,7 @@ static void make_room(struct gavel_common *common, const struct view *view,
     common->entries = arena_array(run, struct gavel_entry, max);
     common->rates = arena_array(run, double, k *max);
     common->gang = arena_array(run, double, max);
+    common->count = arena_array(run, double, max);
     common->weight = arena_array(run, double, max);
     common->rate = arena_array(run, double, k *max);
     common->steps = arena_array(run, double, max);
@@ -562,8 +565,6 @@ static const struct gavel_mechanism *mechanism_of(const struct gavel_policy *gav
 {
     if (gavel->compat == COMPAT_RELEASED)
         return &gavel_mechanism_released;
-    if (gavel->sharing && gavel->rule->demand)
-        return &gavel_mechanism_sharing;
     return &gavel_mechanism_rounds;
 }
 

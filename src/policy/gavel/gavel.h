@@ -13,9 +13,8 @@
  *         return gavel_init(self, &las_rule, view, seed, run, err);
  *     }
  *
- * Three mechanisms carry shares out (gavel_common.h): ours (gavel_round.c), ours where two
- * jobs may share accelerators (gavel_sharing.c), and with compat=released that of the
- * published system with all its rules (gavel_released.c).
+ * Two mechanisms carry shares out (gavel_common.h): ours (gavel_round.c), and with
+ * compat=released that of the published system with all its rules (gavel_released.c).
  */
 #pragma once
 
@@ -36,8 +35,11 @@ struct gavel_call {
     const struct view *view;
     bool released; /* answer as the published system does, where that differs */
 
+    /* active jobs in order of arrival; or classes of equal jobs, one of each */
     uint32_t job_count;
-    const job_id *jobs; /* who waits or runs, in order of arrival */
+    const job_id *jobs;
+    const double *count; /* [job] equal jobs that it stands for, itself too */
+    double total;        /* of them all */
 
     /*
      * Columns are the types that the cluster has accelerators of, in the order of the
@@ -62,7 +64,8 @@ struct gavel_call {
     const struct programme_pair *pairs; /* places in 'jobs' */
     const double *pair_rate;            /* [pair][type][2] */
 
-    double *x; /* [job, then pair][type]: zeroed, to be filled */
+    double *x;    /* [job, then pair][type]: zeroed, to be filled */
+    double level; /* the least that any job has, in GPUs per weight; 0: it is unknown */
     struct arena *scratch;
     struct gavel_common *common; /* for gavel_pair() */
 };
@@ -93,10 +96,11 @@ struct gavel_rule {
     /* Fill call->x.  On failure the shares stay as they were. */
     int (*shares)(void *self, struct gavel_call *call, struct error *err);
 
-    /* Optional: the demand of a job, so that sharing scales (gavel_sharing.c). */
+    /* Optional: the demand of a job, so that sharing scales (gavel_shares.c). */
     void (*demand)(void *self, const struct gavel_call *call, uint32_t at,
                    struct gavel_demand *ret_demand);
 
+    bool by_class; /* equal jobs get equal shares, whatever each has done: see count */
     enum instance_blind blind; /* aware=false */
     double patience_s;         /* ours: shares are not made again so soon */
     bool by_entity;            /* demands depend on the job's entity */

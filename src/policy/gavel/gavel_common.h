@@ -10,13 +10,12 @@
 
 struct gavel_released;
 struct gavel_rounds;
-struct gavel_sharing;
 struct estimate;
 struct node_set;
 
 /*
- * A mechanism: how shares become rounds.  Ours is gavel_round*.c; ours where jobs share,
- * gavel_sharing*.c; that of the published system, gavel_released*.c.
+ * A mechanism: how shares become rounds.  Ours is gavel_round.c; that of the published
+ * system, gavel_released*.c.
  */
 struct gavel_mechanism {
     int (*init)(struct gavel_common *common, const struct view *view, struct arena *run,
@@ -41,7 +40,6 @@ struct gavel_mechanism {
 };
 
 extern const struct gavel_mechanism gavel_mechanism_rounds;
-extern const struct gavel_mechanism gavel_mechanism_sharing;
 extern const struct gavel_mechanism gavel_mechanism_released;
 
 #define GAVEL_NONE UINT32_MAX /* no column */
@@ -76,10 +74,10 @@ struct gavel_common {
     double *rates;               /* [slot][column], true ones */
     uint64_t ticket_next, seen;
     struct fifo_queue waiting_cpu_only;
-    bool changed; /* a job or a node came or went since the policy was asked */
+    bool changed; /* shares are to be made again */
 
     /* the call's arrays */
-    double *gang, *weight, *rate, *steps, *done, *age_s, *alone_s, *left_s;
+    double *count, *gang, *weight, *rate, *steps, *done, *age_s, *alone_s, *left_s;
     double *x;
     struct programme_pair *pairs;
     double *pair_rate;
@@ -93,7 +91,6 @@ struct gavel_common {
     const struct gavel_mechanism *mechanism; /* and its own state, of one of them */
     struct gavel_released *released;
     struct gavel_rounds *rounds;
-    struct gavel_sharing *sharing;
 };
 
 static inline double *gavel_rates(const struct gavel_common *common, job_id job)
@@ -117,13 +114,20 @@ struct gavel_times {
     const double *left; /* [slot] steps left; NULL: ask the view */
 };
 
+/* The jobs that the policy is asked about, and for how many each of them stands. */
+struct gavel_rows {
+    const job_id *jobs;
+    uint32_t count;
+    const double *members; /* NULL: 1 */
+};
+
 /*
- * Fill in a call for all on the roll; pairs, and room for their shares, are the caller's
- * to add.  Lives until the next.
+ * Fill in a call for these; pairs, and room for their shares, are the caller's to add.
+ * Lives until the next.
  */
 void gavel_prepare(struct gavel_common *common, const struct view *view,
-                   const struct gavel_times *times, struct arena *scratch,
-                   struct gavel_call *ret_call);
+                   const struct gavel_times *times, const struct gavel_rows *rows,
+                   struct arena *scratch, struct gavel_call *ret_call);
 
 /* Put a pair at the end of the call's list; its place, or UINT32_MAX if that is full. */
 uint32_t gavel_add_pair(struct gavel_call *call, uint32_t first, uint32_t second,
@@ -181,8 +185,8 @@ bool gavel_pair_rates(struct gavel_common *common, const struct view *view, job_
  * Whether the waiting job is owed so much more than the holder that it may take its
  * GPUs.
  */
-typedef bool gavel_is_owed_more(const struct gavel_common *common, job_id newcomer,
-                                job_id other, uint32_t column);
+typedef bool gavel_is_owed_more(const struct gavel_common *common,
+                                const struct view *view, job_id newcomer, job_id other);
 
 /*
  * Place a job that was chosen for 'column' on nodes where others stay that could run

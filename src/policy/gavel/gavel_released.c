@@ -194,7 +194,8 @@ static int released_make_shares(struct gavel_common *common, const struct view *
     struct gavel_times times = { .now_s = r->now_s, .left = r->left };
     for (uint32_t i = 0; i < common->job_count; i++)
         r->left[common->jobs[i]] = r->pages[common->jobs[i]].left;
-    gavel_prepare(common, view, &times, scratch, &call);
+    struct gavel_rows rows = { .jobs = common->jobs, .count = common->job_count };
+    gavel_prepare(common, view, &times, &rows, scratch, &call);
     list_pairs(common, &call);
     int result = common->gavel->rule->shares(common->self, &call, err);
     if (result == 0)

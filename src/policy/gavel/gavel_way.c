@@ -88,7 +88,7 @@ bool gavel_make_way(const struct gavel_common *common, const struct view *view,
     }
     for (uint32_t i = 0; seated && i < movers.count; i++)
         seated = seat_again(common, view, plan, movers.jobs[i]) ||
-                 is_owed_more(common, newcomer, movers.jobs[i], column);
+                 is_owed_more(common, view, newcomer, movers.jobs[i]);
     if (!seated)
         plan_undo(plan, mark);
     return seated;

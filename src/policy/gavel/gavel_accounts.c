@@ -1,0 +1,470 @@
+/*
+ * gavel_accounts.c - classes of jobs that are alike, the lines they run in, and what
+ * lines and jobs are owed.
+ *
+ * A line that is due u units and runs r of them is owed u - r unit-seconds for every second.
+ * A job is owed its class's part of every second, X, and pays for what it gets: where it
+ * runs at the rate r and its class at p on average, r/p seconds for every second.  So equal
+ * jobs make equal steps in the long run, whichever types they have been on.
+ *
+ *     a member of a class with X = 1/2 on one type:  +1/2 s per second while it waits,
+ *                                                    -1/2 s per second while it runs
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "model/node_set.h"
+#include "policy/gavel/gavel_round.h"
+#include "predict/estimate.h"
+
+#define PAIRED_CLASSES_MAX 512 /* more are not told apart where classes are paired */
+#define PAIR_LINES_MIN 16384
+
+/* --- classes ------------------------------------------------------------------------- */
+
+static uint64_t hash_job(const struct gavel_common *common, const struct job *job,
+                         const double *rates, uint32_t match)
+{
+    uint64_t hash = hash_doubles(rates, common->type_count);
+    hash = hash_word(hash, (uint64_t)job->gpus << 32 | job->kind);
+    hash = hash_word(hash, (uint64_t)job->types << 32 | node_set_number(job->set));
+    hash = hash_word(hash, (uint64_t)match << 32 | job->entity);
+    return hash_word(hash, hash_doubles(&job->weight, 1));
+}
+
+/* How little two jobs are alike; 0: in everything that matters, NONE: not in their gangs. */
+static uint32_t count_differences(const struct gavel_common *common,
+                                  const struct view *view, job_id a, job_id b)
+{
+    const struct job *one = &view->jobs[a];
+    const struct job *two = &view->jobs[b];
+    if (one->gpus != two->gpus)
+        return NONE;
+    bool rates = memcmp(gavel_rates(common, a), gavel_rates(common, b),
+                        common->type_count * sizeof(double)) != 0;
+    bool entity = common->gavel->rule->by_entity && one->entity != two->entity;
+    return 32u * (node_set_number(one->set) != node_set_number(two->set)) +
+           16u * (one->kind != two->kind) + 8u * rates +
+           4u * (one->types != two->types) + 2u * entity + (one->weight != two->weight);
+}
+
+static uint32_t *chain_of(struct gavel_rounds *rounds, uint64_t hash)
+{
+    return &rounds->alike[hash & rounds->alike_mask];
+}
+
+static uint32_t find_alike(struct gavel_common *common, const struct view *view,
+                           job_id id, uint64_t hash, uint32_t match)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    uint32_t c = *chain_of(rounds, hash);
+    while (c != NONE &&
+           (rounds->classes[c].hash != hash || rounds->classes[c].match != match ||
+            count_differences(common, view, rounds->classes[c].example, id) != 0))
+        c = rounds->classes[c].next_alike;
+    return c;
+}
+
+/* Where pairs are made of classes there can be too many: then the one most like it. */
+static uint32_t find_nearest(struct gavel_common *common, const struct view *view,
+                             job_id id)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    uint32_t nearest = NONE;
+    uint32_t least = NONE;
+    for (uint32_t i = 0; i < rounds->used_count; i++) {
+        const struct gavel_class *class = &rounds->classes[rounds->used[i]];
+        uint32_t d = count_differences(common, view, class->example, id);
+        if (d < least) {
+            least = d;
+            nearest = rounds->used[i];
+        }
+    }
+    return nearest;
+}
+
+static void group_init(struct gavel_group *group, int64_t now_ns)
+{
+    tree_init(&group->tree);
+    group->accrual = (struct accrual){ .at_ns = now_ns };
+}
+
+static void line_init(struct gavel_line *line, uint32_t column, uint32_t a, uint32_t b,
+                      int64_t now_ns)
+{
+    *line = (struct gavel_line){ .column = column,
+                                 .classes = { a, b },
+                                 .due = { .at_ns = now_ns } };
+    group_init(&line->running[0], now_ns);
+    group_init(&line->running[1], now_ns);
+}
+
+static uint32_t add_class(struct gavel_common *common, const struct view *view,
+                          job_id id, uint64_t hash, uint32_t match)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    uint32_t c = rounds->free_count > 0 ? rounds->free_classes[--rounds->free_count]
+                                        : rounds->class_next++;
+    struct gavel_class *class = &rounds->classes[c];
+    *class = (struct gavel_class){ .example = id,
+                                   .hash = hash,
+                                   .match = match,
+                                   .gang = view->jobs[id].gpus,
+                                   .place = rounds->used_count,
+                                   .next_alike = NONE };
+    group_init(&class->waiting, view->now_ns);
+    rounds->used[rounds->used_count++] = c;
+    if (rounds->by_class) {
+        uint32_t *head = chain_of(rounds, hash);
+        class->next_alike = *head;
+        *head = c;
+    }
+    for (uint32_t column = 0; column < common->type_count; column++)
+        line_init(rounds_alone(common, c, column), column, c, NONE, view->now_ns);
+    return c;
+}
+
+static uint32_t *pair_chain(struct gavel_rounds *rounds, uint32_t column, uint32_t a,
+                            uint32_t b)
+{
+    uint64_t hash =
+        hash_word(hash_word(HASH_WORDS_START, column), (uint64_t)a << 32 | b);
+    return &rounds->pair_alike[hash & rounds->pair_mask];
+}
+
+static void remove_pair(struct gavel_rounds *rounds, uint32_t place)
+{
+    uint32_t at = rounds->pairs[place];
+    const struct gavel_line *line = &rounds->lines[at];
+    uint32_t *link =
+        pair_chain(rounds, line->column, line->classes[0], line->classes[1]);
+    while (*link != at)
+        link = &rounds->lines[*link].next;
+    *link = line->next;
+    rounds->lines[at].next = rounds->pair_free;
+    rounds->pair_free = at;
+    rounds->pairs[place] = rounds->pairs[--rounds->pair_count];
+}
+
+static void remove_class(struct gavel_rounds *rounds, uint32_t c)
+{
+    struct gavel_class *class = &rounds->classes[c];
+    for (uint32_t i = rounds->pair_count; i-- > 0;) {
+        const struct gavel_line *line = &rounds->lines[rounds->pairs[i]];
+        if (line->classes[0] == c || line->classes[1] == c)
+            remove_pair(rounds, i);
+    }
+    if (rounds->by_class) {
+        uint32_t *link = chain_of(rounds, class->hash);
+        while (*link != c)
+            link = &rounds->classes[*link].next_alike;
+        *link = class->next_alike;
+    }
+    uint32_t last = rounds->used[--rounds->used_count];
+    rounds->used[class->place] = last;
+    rounds->classes[last].place = class->place;
+    rounds->free_classes[rounds->free_count++] = c;
+}
+
+/* --- lines of two ------------------------------------------------------------------------ */
+
+uint32_t accounts_pair_line(struct gavel_common *common, uint32_t column, uint32_t a,
+                            uint32_t b, bool add)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    uint32_t low = a < b ? a : b;
+    uint32_t high = a < b ? b : a;
+    uint32_t *head = pair_chain(rounds, column, low, high);
+    uint32_t at = *head;
+    while (at != NONE &&
+           (rounds->lines[at].column != column || rounds->lines[at].classes[0] != low ||
+            rounds->lines[at].classes[1] != high))
+        at = rounds->lines[at].next;
+    if (at != NONE || !add)
+        return at;
+    if (rounds->pair_free != NONE) {
+        at = rounds->pair_free;
+        rounds->pair_free = rounds->lines[at].next;
+    } else if (rounds->pair_next < rounds->alone_count + rounds->pair_max) {
+        at = rounds->pair_next++;
+    } else {
+        return NONE;
+    }
+    line_init(&rounds->lines[at], column, low, high, 0);
+    rounds->lines[at].next = *head;
+    *head = at;
+    rounds->pairs[rounds->pair_count++] = at;
+    return at;
+}
+
+/* --- credits ---------------------------------------------------------------------------- */
+
+static double bound(double value, double least, double most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+static struct gavel_group *group_of(const struct gavel_rounds *rounds, job_id id)
+{
+    const struct gavel_member *member = &rounds->members[id];
+    return member->line == NONE ? &rounds->classes[member->class].waiting
+                                : &rounds->lines[member->line].running[member->side];
+}
+
+double accounts_credit(const struct gavel_common *common, job_id id, int64_t now_ns)
+{
+    const struct gavel_rounds *rounds = common->rounds;
+    double credit_s = rounds->members[id].anchor_s +
+                      accrual_at(&group_of(rounds, id)->accrual, now_ns);
+    return bound(credit_s, CREDIT_MIN * rounds->round_s, CREDIT_MAX * rounds->round_s);
+}
+
+static double bound_due(const struct gavel_rounds *rounds,
+                        const struct gavel_line *line, double due_s)
+{
+    double units = fmax(line_units(rounds, line), 1);
+    return bound(due_s, CREDIT_MIN * units * rounds->round_s,
+                 CREDIT_MAX * units * rounds->round_s);
+}
+
+double accounts_owed(const struct gavel_rounds *rounds, const struct gavel_line *line,
+                     int64_t now_ns)
+{
+    return bound_due(rounds, line, accrual_at(&line->due, now_ns)) / rounds->round_s;
+}
+
+/* A line's slope follows from its units and those that run.  What is not due is not owed. */
+static void turn_line(struct gavel_rounds *rounds, struct gavel_line *line,
+                      int64_t now_ns)
+{
+    double units = line_units(rounds, line);
+    accrual_turn(&line->due, now_ns, units > 0 ? units - line_running(line) : 0);
+    line->due.sum_s = units > 0 ? bound_due(rounds, line, line->due.sum_s) : 0;
+}
+
+/* What a member pays per second where it makes so many steps per second. */
+static void turn_running(struct gavel_rounds *rounds, struct gavel_line *line,
+                         uint32_t side, int64_t now_ns)
+{
+    const struct gavel_class *class = &rounds->classes[line->classes[side]];
+    double pays = class->pace > 0 ? line->rate[side] / class->pace : 0;
+    accrual_turn(&line->running[side].accrual, now_ns, class->time - pays);
+}
+
+void accounts_turn_class(struct gavel_common *common, uint32_t c, int64_t now_ns)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    struct gavel_class *class = &rounds->classes[c];
+    accrual_turn(&class->waiting.accrual, now_ns, class->time);
+    for (uint32_t column = 0; column < common->type_count; column++) {
+        struct gavel_line *line = rounds_alone(common, c, column);
+        turn_line(rounds, line, now_ns);
+        turn_running(rounds, line, 0, now_ns);
+    }
+}
+
+void accounts_turn_pair(struct gavel_common *common, uint32_t at, int64_t now_ns)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    turn_line(rounds, &rounds->lines[at], now_ns);
+    turn_running(rounds, &rounds->lines[at], 0, now_ns);
+    turn_running(rounds, &rounds->lines[at], 1, now_ns);
+}
+
+/* --- where jobs are ------------------------------------------------------------------------ */
+
+static void enter_tree(struct gavel_common *common, job_id id)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    tree_insert(&rounds->trees, &group_of(rounds, id)->tree, id,
+                (int64_t)llround(-rounds->members[id].anchor_s * 1e9),
+                common->entries[id].ticket, 0);
+}
+
+/* It is where its class waits, in the tree if it waits for GPUs. */
+static void leave_group(struct gavel_common *common, job_id id, int64_t now_ns)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    struct gavel_member *member = &rounds->members[id];
+    double credit_s = accounts_credit(common, id, now_ns);
+    if (member->waits || member->line != NONE)
+        tree_remove(&rounds->trees, &group_of(rounds, id)->tree, id);
+    rounds->waiting_count -= member->waits;
+    if (member->line != NONE) {
+        turn_line(rounds, &rounds->lines[member->line], now_ns);
+        rounds->classes[member->class].seated--;
+    }
+    member->line = NONE;
+    member->waits = false;
+    member->mate = JOB_NONE;
+    member->anchor_s =
+        credit_s - accrual_at(&rounds->classes[member->class].waiting.accrual, now_ns);
+}
+
+static void enter_line(struct gavel_common *common, job_id id, uint32_t at, job_id mate,
+                       int64_t now_ns)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    struct gavel_member *member = &rounds->members[id];
+    struct gavel_line *line = &rounds->lines[at];
+    double credit_s = accounts_credit(common, id, now_ns);
+    member->line = at;
+    member->side = line->classes[0] != member->class;
+    member->mate = mate;
+    member->anchor_s =
+        credit_s - accrual_at(&line->running[member->side].accrual, now_ns);
+    rounds->classes[member->class].seated++;
+    enter_tree(common, id);
+    turn_line(rounds, line, now_ns);
+}
+
+/* The job that shares GPUs with it, now or where it is about to go. */
+static job_id mate_of(const struct gavel_common *common, const struct view *view,
+                      job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    bool moves = job->next.count > 0 && job->seats.count > 0;
+    job_id mate = moves ? job->next_partner : job->partner;
+    if (mate == JOB_NONE || !common->entries[mate].ticket)
+        return JOB_NONE;
+    uint32_t column = gavel_column_now(common, view, job);
+    return gavel_column_now(common, view, &view->jobs[mate]) == column ? mate
+                                                                       : JOB_NONE;
+}
+
+void accounts_follow(struct gavel_common *common, const struct view *view, job_id id)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    struct gavel_member *member = &rounds->members[id];
+    const struct job *job = &view->jobs[id];
+    bool here = job->state != JOB_FREE && job->state != JOB_HELD;
+    uint32_t column = here ? gavel_column_now(common, view, job) : NONE;
+    bool waits = here && column == NONE && job->state == JOB_WAITING;
+    job_id mate = column == NONE ? JOB_NONE : mate_of(common, view, id);
+    uint32_t line = NONE;
+    if (mate != JOB_NONE)
+        line = accounts_pair_line(common, column, member->class,
+                                  rounds->members[mate].class, /* add= */ true);
+    if (column != NONE && line == NONE)
+        line = member->class * common->type_count + column;
+    if (line == member->line && waits == member->waits && mate == member->mate)
+        return;
+    job_id mate_before = member->mate;
+    if (line != member->line || waits != member->waits)
+        leave_group(common, id, view->now_ns);
+    if (line != NONE && member->line == NONE)
+        enter_line(common, id, line, mate, view->now_ns);
+    member->mate = mate;
+    if (waits && !member->waits) {
+        member->waits = true;
+        rounds->waiting_count++;
+        enter_tree(common, id);
+    }
+    /* The other one is in another line from now on, too. */
+    if (mate != JOB_NONE && mate != mate_before)
+        accounts_follow(common, view, mate);
+    if (mate_before != JOB_NONE && mate_before != mate &&
+        common->entries[mate_before].ticket)
+        accounts_follow(common, view, mate_before);
+}
+
+void accounts_add(struct gavel_common *common, const struct view *view, job_id id)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    const struct job *job = &view->jobs[id];
+    uint32_t match = common->estimate ? estimate_match(common->estimate, id) : 0;
+    uint64_t hash = hash_job(common, job, gavel_rates(common, id), match);
+    uint32_t c = NONE;
+    if (rounds->by_class)
+        c = find_alike(common, view, id, hash, match);
+    if (c == NONE && rounds->by_class && common->gavel->sharing &&
+        rounds->used_count >= PAIRED_CLASSES_MAX)
+        c = find_nearest(common, view, id);
+    if (c == NONE)
+        c = add_class(common, view, id, hash, match);
+    rounds->members[id] = (struct gavel_member){
+        .class = c, .line = NONE, .mate = JOB_NONE, .next_mover = JOB_NONE, .to = NONE
+    };
+    rounds->classes[c].count++;
+    rounds->members[id].anchor_s =
+        -accrual_at(&rounds->classes[c].waiting.accrual, view->now_ns);
+    accounts_turn_class(common, c, view->now_ns);
+    accounts_follow(common, view, id);
+}
+
+/* Another member that gives the class its rates: any will do. */
+static job_id other_example(const struct gavel_common *common, uint32_t c)
+{
+    const struct gavel_rounds *rounds = common->rounds;
+    const struct gavel_class *class = &rounds->classes[c];
+    job_id found = tree_first(&rounds->trees, &class->waiting.tree);
+    for (uint32_t column = 0; found == TREE_NONE && column < common->type_count;
+         column++)
+        found = tree_first(&rounds->trees,
+                           &rounds_alone(common, c, column)->running[0].tree);
+    for (uint32_t i = 0; found == TREE_NONE && i < rounds->pair_count; i++) {
+        const struct gavel_line *line = &rounds->lines[rounds->pairs[i]];
+        for (uint32_t side = 0; side < 2 && found == TREE_NONE; side++)
+            if (line->classes[side] == c)
+                found = tree_first(&rounds->trees, &line->running[side].tree);
+    }
+    for (uint32_t i = 0; found == TREE_NONE && i < common->job_count; i++)
+        if (rounds->members[common->jobs[i]].class == c)
+            found = common->jobs[i]; /* all of them are just stopping */
+    return found;
+}
+
+void accounts_remove(struct gavel_common *common, const struct view *view, job_id id)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    uint32_t c = rounds->members[id].class;
+    struct gavel_class *class = &rounds->classes[c];
+    job_id mate = rounds->members[id].mate;
+    leave_group(common, id, view->now_ns);
+    rounds->members[id].class = NONE;
+    class->count--;
+    if (class->count == 0) {
+        remove_class(rounds, c);
+    } else {
+        if (class->example == id)
+            class->example = other_example(common, c);
+        accounts_turn_class(common, c, view->now_ns);
+    }
+    if (mate != JOB_NONE && common->entries[mate].ticket)
+        accounts_follow(common, view, mate);
+}
+
+static uint32_t *make_chains(struct arena *run, size_t count, uint32_t *ret_mask)
+{
+    uint32_t room = 64;
+    while (room < count && room < 1u << 20)
+        room *= 2;
+    uint32_t *chains = arena_array(run, uint32_t, room);
+    memset(chains, 0xff, room * sizeof *chains);
+    *ret_mask = room - 1;
+    return chains;
+}
+
+void accounts_init(struct gavel_common *common, const struct view *view,
+                   struct arena *run)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    size_t jobs = view->job_max;
+    size_t k = common->type_count;
+    rounds->alone_count = (uint32_t)(jobs * k);
+    rounds->pair_max =
+        common->gavel->sharing ? PAIR_LINES_MIN + rounds->alone_count : 0;
+    rounds->pair_next = rounds->alone_count;
+    rounds->pair_free = NONE;
+    rounds->classes = arena_array(run, struct gavel_class, jobs);
+    rounds->used = arena_array(run, uint32_t, jobs);
+    rounds->free_classes = arena_array(run, uint32_t, jobs);
+    rounds->alike = make_chains(run, rounds->by_class ? jobs : 0, &rounds->alike_mask);
+    rounds->lines = arena_array(run, struct gavel_line, jobs * k + rounds->pair_max);
+    rounds->pairs = arena_array(run, uint32_t, rounds->pair_max + 1);
+    rounds->pair_alike = make_chains(run, rounds->pair_max, &rounds->pair_mask);
+    rounds->members = arena_array(run, struct gavel_member, jobs);
+    tree_pool_init(&rounds->trees, run, view->job_max);
+}

@@ -1,0 +1,578 @@
+/*
+ * gavel_choose.c - which jobs are to run: first how many units of each line, then which
+ * members of its classes.
+ *
+ * The first looks at lines.  The second looks at the jobs that come and at those that leave:
+ * each line's members stand in the order of what they are owed, and so do the waiting ones
+ * of a class, so both are found at the ends of trees.
+ */
+#include <math.h>
+
+#include "model/cluster.h"
+#include "model/free_index.h"
+#include "model/node_set.h"
+#include "policy/gavel/gavel_round.h"
+
+#define EQUAL_S 1e-6 /* credits that differ by less are equal */
+
+/* --- units of a line ----------------------------------------------------------------------- */
+
+static uint32_t jobs_per_unit(const struct gavel_line *line)
+{
+    return line->classes[0] == line->classes[1] ? 2 : 1; /* of the first class */
+}
+
+static double gang_of(const struct gavel_rounds *rounds, const struct gavel_line *line)
+{
+    return rounds->classes[line->classes[0]].gang;
+}
+
+/* The key of the unit with number n, from 0. */
+static double key_of(const struct gavel_line *line, uint32_t n)
+{
+    uint32_t running = line_running(line);
+    double bonus = n < running ? STAYS : n < running + line->fresh ? 0 : -MOVES;
+    return line->target - n + bonus;
+}
+
+/* Units with a key of at least 'least'. */
+static uint32_t count_units(const struct gavel_line *line, double least)
+{
+    uint32_t running = line_running(line);
+    double stay = floor(line->target + STAYS - least) + 1;
+    if (stay < running)
+        return stay > 0 ? (uint32_t)stay : 0;
+    double come = floor(line->target - least) + 1;
+    double move = floor(line->target - MOVES - least) + 1;
+    double count = fmax(running, fmin(come, running + line->fresh));
+    if (count >= running + line->fresh)
+        count = fmax(count, move);
+    return count < line->limit ? (uint32_t)count : line->limit;
+}
+
+/* Add units to a line, or take some away. */
+static void give_units(struct gavel_rounds *rounds, struct gavel_line *line, int64_t n,
+                       double *room)
+{
+    line->want += (uint32_t)n;
+    room[line->column] -= (double)n * gang_of(rounds, line);
+    rounds->classes[line->classes[0]].left -= (uint32_t)(n * jobs_per_unit(line));
+    if (line_is_pair(line) && line->classes[1] != line->classes[0])
+        rounds->classes[line->classes[1]].left -= (uint32_t)n;
+}
+
+/* How many units more there are members for. */
+static uint32_t units_left(const struct gavel_rounds *rounds,
+                           const struct gavel_line *line)
+{
+    uint32_t left = rounds->classes[line->classes[0]].left / jobs_per_unit(line);
+    if (line_is_pair(line) && rounds->classes[line->classes[1]].left < left)
+        left = rounds->classes[line->classes[1]].left;
+    return left;
+}
+
+/* There may be room now on nodes that members of the class may use. */
+static bool may_find_room(const struct gavel_common *common, const struct view *view,
+                          const struct gavel_class *class)
+{
+    const struct node_set *set = common->entries[class->example].set;
+    double free[TYPES_MAX + 1] = { 0 };
+    for (node_id n = set ? bits_next(&set->allowed, 0) : BITS_NONE; n != BITS_NONE;
+         n = bits_next(&set->allowed, n + 1)) {
+        uint32_t type = view->cluster->nodes[n].type;
+        if (!view->free->listed[n])
+            continue;
+        free[type] += bits_count(view->free->rooms[n].gpus);
+        if (type != TYPE_NONE && free[type] >= class->gang)
+            return true;
+    }
+    return !set;
+}
+
+/* Units of two classes that run together on other columns: here they would have to move. */
+static uint32_t count_together_elsewhere(struct gavel_common *common,
+                                         const struct gavel_line *line)
+{
+    uint32_t count = 0;
+    for (uint32_t c = 0; c < common->type_count; c++) {
+        uint32_t at = c == line->column
+                          ? NONE
+                          : accounts_pair_line(common, c, line->classes[0],
+                                               line->classes[1], /* add= */ false);
+        count += at == NONE ? 0 : line_running(&common->rounds->lines[at]);
+    }
+    return count;
+}
+
+static void begin_line(struct gavel_common *common, const struct view *view,
+                       uint32_t at, bool running)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    struct gavel_line *line = &rounds->lines[at];
+    const struct gavel_class *class = &rounds->classes[line->classes[0]];
+    uint32_t runs = line_running(line);
+    double units = line_units(rounds, line);
+    line->want = running ? 0 : runs;
+    if (!(units > 0))
+        return;
+    line->fresh = class->waiting.tree.count;
+    line->target = units + accounts_owed(rounds, line, view->now_ns);
+    line->limit = units_left(rounds, line) + line->want;
+    if (line_is_pair(line)) {
+        uint32_t moves = runs + count_together_elsewhere(common, line);
+        line->fresh = line->limit > moves ? line->limit - moves : 0;
+    }
+    if (line->limit > line->want)
+        rounds->listed[rounds->listed_count++] = at;
+}
+
+/* 'running': jobs that run count as well as those that wait; or these alone. */
+static void begin_choice(struct gavel_common *common, const struct view *view,
+                         bool running)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    uint32_t k = common->type_count;
+    rounds->listed_count = rounds->unit_count = rounds->leaver_count = 0;
+    for (uint32_t i = 0; i < rounds->used_count; i++) {
+        struct gavel_class *class = &rounds->classes[rounds->used[i]];
+        class->left = class->waiting.tree.count + (running ? class->seated : 0);
+        if (!running && class->left > 0 && !may_find_room(common, view, class))
+            class->left = 0;
+        class->next_waiting = tree_first(&rounds->trees, &class->waiting.tree);
+        class->movers = JOB_NONE;
+        class->tried = 0;
+    }
+    for (uint32_t i = 0; i < rounds->used_count; i++)
+        for (uint32_t c = 0; c < k; c++)
+            begin_line(common, view, rounds->used[i] * k + c, running);
+    for (uint32_t i = 0; running && i < rounds->pair_count; i++)
+        begin_line(common, view, rounds->pairs[i], running);
+}
+
+/* --- which units are to run ---------------------------------------------------------------- */
+/*
+ * Units with the largest keys; then those on a slower type move up to a faster one with
+ * room; what is left goes to any class that can use it; and two jobs that would share are
+ * parted while there is room for each.
+ */
+
+/* GPUs of units on a column with a key of at least 'least'. */
+static double count_gpus(const struct gavel_rounds *rounds, uint32_t column,
+                         double least)
+{
+    double gpus = 0;
+    for (uint32_t i = 0; i < rounds->listed_count; i++) {
+        const struct gavel_line *line = &rounds->lines[rounds->listed[i]];
+        if (line->column == column)
+            gpus += count_units(line, least) * gang_of(rounds, line);
+    }
+    return gpus;
+}
+
+/*
+ * Of classes with many members: the units that are above the line in any case, so that only
+ * those near it have to be sorted.
+ */
+static void choose_by_threshold(struct gavel_common *common, uint32_t column,
+                                double *room)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    double low = 0;
+    double high = 0;
+    for (uint32_t i = 0; i < rounds->listed_count; i++) {
+        const struct gavel_line *line = &rounds->lines[rounds->listed[i]];
+        low = fmin(low, line->target - line->limit - MOVES);
+        high = fmax(high, line->target + STAYS + 1);
+    }
+    double here = room[column];
+    if (count_gpus(rounds, column, low) <= here)
+        high = low;
+    while (high - low > 1e-3) {
+        double middle = (low + high) / 2;
+        if (count_gpus(rounds, column, middle) <= here)
+            high = middle;
+        else
+            low = middle;
+    }
+    for (uint32_t i = 0; i < rounds->listed_count; i++) {
+        struct gavel_line *line = &rounds->lines[rounds->listed[i]];
+        if (line->column != column)
+            continue;
+        uint32_t most = line->want + units_left(rounds, line);
+        uint32_t count = count_units(line, high);
+        count = count < most ? count : most;
+        if (count > line->want)
+            give_units(rounds, line, count - line->want, room);
+    }
+}
+
+/* One by one, the largest key first. */
+static void choose_by_key(struct gavel_common *common, double *room)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < rounds->listed_count; i++) {
+        const struct gavel_line *line = &rounds->lines[rounds->listed[i]];
+        double gang = gang_of(rounds, line);
+        uint32_t n = line->want;
+        for (double fits = room[line->column];
+             n < line->limit && gang <= fits && count < rounds->item_max;
+             n++, fits -= gang)
+            rounds->items[count++] = (struct sort_item){ .key = -key_of(line, n),
+                                                         .value = rounds->listed[i] };
+    }
+    sort_items(rounds->items, rounds->item_scratch, count);
+    for (uint32_t i = 0; i < count && !gavel_is_full(common, room); i++) {
+        struct gavel_line *line = &rounds->lines[rounds->items[i].value];
+        if (gang_of(rounds, line) <= room[line->column] && units_left(rounds, line) > 0)
+            give_units(rounds, line, 1, room);
+    }
+}
+
+/* Jobs due a slower type need not use it while there is room on a faster one. */
+static void move_up(struct gavel_common *common, double *room, bool running)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    for (uint32_t i = 0; i < rounds->listed_count && !gavel_is_full(common, room);
+         i++) {
+        struct gavel_line *line = &rounds->lines[rounds->listed[i]];
+        job_id example = rounds->classes[line->classes[0]].example;
+        const double *rates = gavel_rates(common, example);
+        uint32_t movable = line->want - (running ? 0 : line_running(line));
+        while (!line_is_pair(line) && movable > 0) {
+            uint32_t best = gavel_spare_column(common, example, NONE, room);
+            if (best == NONE || rates[best] <= rates[line->column])
+                break;
+            double fits = floor(room[best] / gang_of(rounds, line));
+            uint32_t n = fits < movable ? (uint32_t)fits : movable;
+            give_units(rounds, line, -(int64_t)n, room);
+            give_units(rounds, rounds_alone(common, line->classes[0], best), n, room);
+            movable -= n;
+        }
+    }
+}
+
+/* A class's jobs that run and were not chosen stay, while there is room. */
+static void choose_to_stay(struct gavel_common *common, uint32_t c, double *room)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    for (uint32_t column = 0; column < common->type_count; column++) {
+        struct gavel_line *line = rounds_alone(common, c, column);
+        while (line->want < line_running(line) && rounds->classes[c].left > 0 &&
+               rounds->classes[c].gang <= room[column])
+            give_units(rounds, line, 1, room);
+    }
+}
+
+/* And those that wait get what they can use. */
+static void choose_to_come(struct gavel_common *common, uint32_t c, double *room)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    const struct gavel_class *class = &rounds->classes[c];
+    uint32_t column;
+    while (class->left > 0 &&
+           (column = gavel_spare_column(common, class->example, NONE, room)) != NONE) {
+        double fits = floor(room[column] / class->gang);
+        give_units(rounds, rounds_alone(common, c, column),
+                   fits < class->left ? (uint32_t)fits : class->left, room);
+    }
+}
+
+/* What is left over goes to any class that can use it, the one that is owed most first. */
+static void choose_rest(struct gavel_common *common, const struct view *view,
+                        double *room, bool running)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    uint32_t count = 0;
+    if (gavel_is_full(common, room))
+        return;
+    for (uint32_t i = 0; i < rounds->used_count; i++) {
+        const struct gavel_class *class = &rounds->classes[rounds->used[i]];
+        if (class->left == 0)
+            continue;
+        job_id first =
+            class->next_waiting == TREE_NONE ? class->example : class->next_waiting;
+        rounds->items[count++] = (struct sort_item){
+            .key = rounds->by_class ? -accounts_credit(common, first, view->now_ns)
+                                    : (double)common->entries[first].ticket,
+            .value = rounds->used[i]
+        };
+    }
+    sort_items(rounds->items, rounds->item_scratch, count);
+    for (uint32_t i = 0; running && i < count && !gavel_is_full(common, room); i++)
+        choose_to_stay(common, rounds->items[i].value, room);
+    for (uint32_t i = 0; i < count && !gavel_is_full(common, room); i++)
+        choose_to_come(common, rounds->items[i].value, room);
+}
+
+/* Two jobs need not share while there is room for each. */
+static void part_pairs(struct gavel_common *common, double *room)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    for (uint32_t i = rounds->pair_count; i-- > 0 && !gavel_is_full(common, room);) {
+        struct gavel_line *line = &rounds->lines[rounds->pairs[i]];
+        job_id second = rounds->classes[line->classes[1]].example;
+        const double *rates = gavel_rates(common, second);
+        while (line->want > 0) {
+            uint32_t column = gavel_spare_column(common, second, NONE, room);
+            if (column == NONE || rates[column] < rates[line->column] / 2)
+                break; /* it is better off where it is */
+            give_units(rounds, line, -1, room);
+            give_units(rounds, rounds_alone(common, line->classes[0], line->column), 1,
+                       room);
+            give_units(rounds, rounds_alone(common, line->classes[1], column), 1, room);
+        }
+    }
+}
+
+/* Which units of which lines are to run. */
+static void choose_units(struct gavel_common *common, const struct view *view,
+                         double *room, bool running)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    begin_choice(common, view, running);
+    for (uint32_t c = 0; running && c < common->type_count; c++)
+        if (room[c] > 2.0 * rounds->listed_count)
+            choose_by_threshold(common, c, room);
+    choose_by_key(common, room);
+    if (common->gavel->rule->strict)
+        return;
+    if (common->gavel->aware)
+        move_up(common, room, running);
+    choose_rest(common, view, room, running);
+    if (running)
+        part_pairs(common, room);
+}
+
+/* --- which jobs they are ----------------------------------------------------------------- */
+
+static bool is_bound(const struct gavel_common *common, const struct view *view,
+                     const struct job *job)
+{
+    return job->next.count > 0 || job->leaving || job->coming != JOB_NONE ||
+           gavel_is_spared(common, view, job);
+}
+
+/* It, or the job that shares with it, is about to move or to end, or had better stay. */
+static bool is_fixed(const struct gavel_common *common, const struct view *view,
+                     job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    return is_bound(common, view, job) ||
+           (job->partner != JOB_NONE &&
+            is_bound(common, view, &view->jobs[job->partner]));
+}
+
+/* From 'id' on towards those that are owed more, or less: the first that can be moved. */
+static job_id find_movable(const struct gavel_common *common, const struct view *view,
+                           uint32_t id, bool more)
+{
+    const struct tree_pool *trees = &common->rounds->trees;
+    while (id != TREE_NONE &&
+           (common->rounds->members[id].leaves || is_fixed(common, view, id)))
+        id = more ? tree_prev(trees, id) : tree_next(trees, id);
+    return id == TREE_NONE ? JOB_NONE : id;
+}
+
+/* The first is owed more than the second, by more than so many rounds. */
+static bool is_owed_more(const struct gavel_common *common, const struct view *view,
+                         job_id one, job_id other, double rounds)
+{
+    double round_s = common->rounds->round_s;
+    return accounts_credit(common, one, view->now_ns) -
+               accounts_credit(common, other, view->now_ns) >
+           rounds * round_s + EQUAL_S;
+}
+
+static void let_leave(struct gavel_rounds *rounds, job_id id)
+{
+    struct gavel_member *member = &rounds->members[id];
+    struct gavel_class *class = &rounds->classes[member->class];
+    member->leaves = true;
+    member->next_mover = class->movers;
+    class->movers = id;
+    rounds->leavers[rounds->leaver_count++] = id;
+}
+
+static void add_unit(struct gavel_rounds *rounds, job_id first, job_id second,
+                     uint32_t column)
+{
+    rounds->units[rounds->unit_count++] =
+        (struct gavel_unit){ { first, second }, column };
+    rounds->members[first].taken = true;
+    rounds->members[first].to = column;
+    if (second == JOB_NONE)
+        return;
+    rounds->members[second].taken = true;
+    rounds->members[second].to = column;
+}
+
+/* The waiting member that is owed most and has no place yet. */
+static job_id first_waiting(struct gavel_rounds *rounds, struct gavel_class *class)
+{
+    while (class->next_waiting != TREE_NONE &&
+           rounds->members[class->next_waiting].taken)
+        class->next_waiting = tree_next(&rounds->trees, class->next_waiting);
+    return class->next_waiting == TREE_NONE ? JOB_NONE : class->next_waiting;
+}
+
+/* The member without a place that is owed most: it waits, or loses the place it has. */
+static job_id take_member(struct gavel_common *common, const struct view *view,
+                          uint32_t c)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    struct gavel_class *class = &rounds->classes[c];
+    job_id best = first_waiting(rounds, class);
+    double most_s =
+        best == JOB_NONE ? -INFINITY : accounts_credit(common, best, view->now_ns);
+    for (job_id id = class->movers; id != JOB_NONE;
+         id = rounds->members[id].next_mover) {
+        double credit_s = accounts_credit(common, id, view->now_ns);
+        if (!rounds->members[id].taken && credit_s >= most_s) {
+            best = id;
+            most_s = credit_s;
+        }
+    }
+    if (best != JOB_NONE)
+        rounds->members[best].taken = true;
+    return best;
+}
+
+/* Lines that are to run fewer units lose those that are owed least. */
+static void empty_line(struct gavel_common *common, const struct view *view,
+                       struct gavel_line *line)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    uint32_t id = tree_last(&rounds->trees, &line->running[0].tree);
+    for (uint32_t n = line_running(line); n > line->want; n--) {
+        id = find_movable(common, view, id, /* more= */ true);
+        if (id == JOB_NONE)
+            return;
+        let_leave(rounds, id);
+        if (rounds->members[id].mate != JOB_NONE)
+            let_leave(rounds, rounds->members[id].mate);
+    }
+}
+
+/* Lines that are to run more units get members; one without a partner runs alone. */
+static void fill_line(struct gavel_common *common, const struct view *view,
+                      const struct gavel_line *line)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    for (uint32_t n = line_running(line); n < line->want; n++) {
+        job_id first = take_member(common, view, line->classes[0]);
+        if (first == JOB_NONE)
+            return;
+        job_id second =
+            line_is_pair(line) ? take_member(common, view, line->classes[1]) : JOB_NONE;
+        add_unit(rounds, first, second, line->column);
+    }
+}
+
+/* Members that wait take the places of those that are owed less by more than a round. */
+static void swap_members(struct gavel_common *common, const struct view *view,
+                         const struct gavel_line *line, uint32_t side)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    struct gavel_class *class = &rounds->classes[line->classes[side]];
+    uint32_t id = tree_last(&rounds->trees, &line->running[side].tree);
+    job_id waiting;
+    while ((waiting = first_waiting(rounds, class)) != JOB_NONE) {
+        id = find_movable(common, view, id, /* more= */ true);
+        if (id == JOB_NONE || !is_owed_more(common, view, waiting, id, STAYS))
+            return;
+        job_id mate = rounds->members[id].mate;
+        if (mate != JOB_NONE && rounds->members[mate].taken)
+            return;
+        let_leave(rounds, id);
+        add_unit(rounds, mate == JOB_NONE ? waiting : mate,
+                 mate == JOB_NONE ? JOB_NONE : waiting, line->column);
+    }
+}
+
+/* A member on a slower type that is owed more by enough changes places with one on a
+ * faster type. */
+static void exchange_members(struct gavel_common *common, const struct view *view,
+                             const struct gavel_line *fast,
+                             const struct gavel_line *slow)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    uint32_t up = tree_first(&rounds->trees, &slow->running[0].tree);
+    uint32_t down = tree_last(&rounds->trees, &fast->running[0].tree);
+    for (;;) {
+        up = find_movable(common, view, up, /* more= */ false);
+        down = find_movable(common, view, down, /* more= */ true);
+        if (up == JOB_NONE || down == JOB_NONE ||
+            !is_owed_more(common, view, up, down, STAYS + MOVES))
+            return;
+        let_leave(rounds, up);
+        let_leave(rounds, down);
+        add_unit(rounds, up, JOB_NONE, fast->column);
+        add_unit(rounds, down, JOB_NONE, slow->column);
+    }
+}
+
+static void exchange_in_class(struct gavel_common *common, const struct view *view,
+                              uint32_t c)
+{
+    for (uint32_t a = 0; a < common->type_count; a++)
+        for (uint32_t b = 0; b < common->type_count; b++) {
+            const struct gavel_line *fast = rounds_alone(common, c, a);
+            const struct gavel_line *slow = rounds_alone(common, c, b);
+            if (line_running(fast) > 0 && line_running(slow) > 0 &&
+                fast->rate[0] > slow->rate[0])
+                exchange_members(common, view, fast, slow);
+        }
+}
+
+/* From units to jobs: those that come, and those that leave. */
+static void choose_members(struct gavel_common *common, const struct view *view,
+                           bool running)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    uint32_t k = common->type_count;
+    for (uint32_t i = 0; running && i < rounds->pair_count; i++)
+        empty_line(common, view, &rounds->lines[rounds->pairs[i]]);
+    for (uint32_t i = 0; running && i < rounds->used_count; i++)
+        for (uint32_t c = 0; c < k; c++)
+            empty_line(common, view, rounds_alone(common, rounds->used[i], c));
+    for (uint32_t i = 0; running && i < rounds->pair_count; i++)
+        fill_line(common, view, &rounds->lines[rounds->pairs[i]]);
+    for (uint32_t i = 0; i < rounds->used_count; i++)
+        for (uint32_t c = 0; c < k; c++)
+            fill_line(common, view, rounds_alone(common, rounds->used[i], c));
+    for (uint32_t i = 0; running && i < rounds->used_count; i++) {
+        if (rounds->classes[rounds->used[i]].count < 2)
+            continue;
+        for (uint32_t c = 0; c < k; c++)
+            swap_members(common, view, rounds_alone(common, rounds->used[i], c), 0);
+        exchange_in_class(common, view, rounds->used[i]);
+    }
+    for (uint32_t i = 0; running && i < rounds->pair_count; i++)
+        for (uint32_t side = 0; side < 2; side++)
+            swap_members(common, view, &rounds->lines[rounds->pairs[i]], side);
+}
+
+void gavel_choose(struct gavel_common *common, const struct view *view, double *room,
+                  bool running)
+{
+    choose_units(common, view, room, running);
+    choose_members(common, view, running);
+}
+
+void gavel_choose_forget(struct gavel_rounds *rounds)
+{
+    for (uint32_t i = 0; i < rounds->leaver_count; i++) {
+        struct gavel_member *member = &rounds->members[rounds->leavers[i]];
+        member->leaves = member->keeps = member->taken = false;
+        member->to = NONE;
+    }
+    for (uint32_t i = 0; i < rounds->unit_count; i++)
+        for (uint32_t side = 0; side < 2; side++) {
+            job_id id = rounds->units[i].jobs[side];
+            if (id == JOB_NONE)
+                continue;
+            rounds->members[id].taken = false;
+            rounds->members[id].to = NONE;
+        }
+}
