@@ -1,6 +1,7 @@
 /*
  * bench_gavel.c - berth bench gavel: a solution and a round of each policy, over the
- * number of jobs, and the paper's window as a whole.
+ * number of jobs, what events and decisions cost on large clusters, and the paper's window
+ * as a whole.
  *
  * Jobs are those of the published generator, four per accelerator; a third of the accelerators
  * is of each type.  CLP solves the same programmes up to sizes that take it seconds.
@@ -202,6 +203,64 @@ static int measure_rounds(struct bench *bench, struct error *err)
     return 0;
 }
 
+/* --- growth ---------------------------------------------------------------------------- */
+
+/* Cost per event of jobs that come one by one, over the number of GPUs. */
+static int measure_events(struct bench *bench, uint32_t nodes, uint64_t jobs,
+                          struct error *err)
+{
+    struct sim_result result;
+    double cpu_s;
+    char cluster[64];
+    char workload[64];
+    snprintf(cluster, sizeof cluster, "%uxv100:8", nodes);
+    snprintf(workload, sizeof workload, "synthetic:jobs=%llu,load=1.2",
+             (unsigned long long)jobs);
+    int r = bench_simulate(
+        cluster, false,
+        (struct sim_setup){ .workload = workload, .policy = "gavel-las" }, &result,
+        &cpu_s, err);
+    if (r < 0)
+        return r;
+    bench_row(bench, cpu_s / (double)result.cost.event_count * 1e6, "us", jobs,
+              "event_gavel-las_%u_gpus", nodes * 8);
+    sim_result_release(&result);
+    return 0;
+}
+
+/* Decisions while 100,000 jobs are active. */
+static int measure_active(struct bench *bench, struct error *err)
+{
+    struct sim_result result;
+    double cpu_s;
+    int r = bench_simulate("v100:8000,p100:8000,k80:8000", true,
+                           (struct sim_setup){ .workload = "gavel:static=100000",
+                                               .policy = "gavel-las",
+                                               .window_from = 2,
+                                               .window_to = 3 },
+                           &result, &cpu_s, err);
+    if (r < 0)
+        return r;
+    bench_row(bench, result.cost.decide_us_p50 / 1e3, "ms", 100000,
+              "active_p50_100000");
+    bench_row(bench, result.cost.decide_us_p99 / 1e3, "ms", 100000,
+              "active_p99_100000");
+    bench_row(bench, result.cost.decide_us_max / 1e3, "ms", 100000,
+              "active_worst_100000");
+    sim_result_release(&result);
+    return 0;
+}
+
+static int measure_growth(struct bench *bench, struct error *err)
+{
+    int r = measure_events(bench, 125, 100000, err);
+    if (r == 0)
+        r = measure_events(bench, 1250, 100000, err);
+    if (r == 0)
+        r = measure_events(bench, 12500, 100000, err);
+    return r < 0 ? r : measure_active(bench, err);
+}
+
 /* --- the paper's window --------------------------------------------------------------- */
 
 static int measure_window(struct bench *bench, const char *id, const char *policy,
@@ -228,6 +287,8 @@ static int bench_gavel_run(struct bench *bench, struct error *err)
     if (r == 0)
         r = measure_window(bench, "window_las_released", "gavel-las,compat=released",
                            err);
+    if (r == 0)
+        r = measure_growth(bench, err);
     if (r == 0)
         r = measure_rounds(bench, err);
     return r < 0 ? r : measure_solutions(bench, err);
