@@ -60,9 +60,8 @@ static job_id next_cheapest(const void *self, job_id last, int64_t claim)
 {
     const struct berth_policy *berth = self;
     uint32_t type = last == JOB_NONE ? 0 : berth->jobs[last].seats_type;
-    uint32_t id = last == JOB_NONE
-                      ? tree_first(&berth->price_pool, &berth->by_price[0])
-                      : tree_next(&berth->price_pool, last);
+    uint32_t id = last == JOB_NONE ? tree_first(&berth->price_pool, &berth->by_price[0])
+                                   : tree_next(&berth->price_pool, last);
     for (;;) {
         while (id == TREE_NONE && ++type <= TYPES_MAX)
             id = tree_first(&berth->price_pool, &berth->by_price[type]);
@@ -210,7 +209,8 @@ static void enter_running(struct berth_policy *berth, const struct view *view,
         job->type_now < view->cluster->type_count ? job->type_now : TYPES_MAX;
     tree_insert(&berth->running_pool, &berth->running[mine->seats_type], id,
                 end_ns(berth, view, id), job->id, 0);
-    double each = price_of_stopping(berth, view, id) / (job->gpus_now ? job->gpus_now : 1);
+    double each =
+        price_of_stopping(berth, view, id) / (job->gpus_now ? job->gpus_now : 1);
     tree_insert(&berth->price_pool, &berth->by_price[mine->seats_type], id,
                 (int64_t)(fmin(each, 1e9) * 1e6), job->id, 0);
     set_timer(berth, view, id, value_changes_ns(berth, view, id));
@@ -224,9 +224,9 @@ static void enter_running(struct berth_policy *berth, const struct view *view,
 static struct sizes *queue_of(struct berth_policy *berth, const struct view *view,
                               job_id id)
 {
-    return berth->jobs[id].aged                  ? &berth->aged
+    return berth->jobs[id].aged               ? &berth->aged
            : view->jobs[id].class == CLASS_TE ? &berth->trials
-                                                 : &berth->waiting;
+                                              : &berth->waiting;
 }
 
 static int64_t ages_ns(const struct berth_policy *berth, const struct view *view,
@@ -243,7 +243,8 @@ static void enter_waiting(struct berth_policy *berth, const struct view *view,
     const struct job *job = &view->jobs[id];
     struct berth_job *mine = &berth->jobs[id];
     mine->trial = false;
-    if (!mine->aged && job->class == CLASS_BE && ages_ns(berth, view, id) <= view->now_ns)
+    if (!mine->aged && job->class == CLASS_BE &&
+        ages_ns(berth, view, id) <= view->now_ns)
         mine->aged = true;
     sizes_push(queue_of(berth, view, id), view, id,
                mine->aged ? job->submit_ns : value_key_ns(berth, view, id), 0);
@@ -449,8 +450,8 @@ static int berth_decide(void *self, const struct view *view, struct plan *plan,
     sizes_begin(&berth->aged, view);
     sizes_begin(&berth->waiting, view);
     clear_aside(berth);
-    uint32_t waiting = berth->waiting.job_count + berth->trials.job_count +
-                       berth->aged.job_count;
+    uint32_t waiting =
+        berth->waiting.job_count + berth->trials.job_count + berth->aged.job_count;
     uint32_t gpus = view->cluster->gpu_count ? view->cluster->gpu_count : 1;
     berth->theta = 1 + THETA_SLOPE * waiting / gpus;
     berth->cost_test.model.settings.theta = berth->theta;
@@ -461,7 +462,7 @@ static int berth_decide(void *self, const struct view *view, struct plan *plan,
     place_others(berth, view, plan, kept_types);
     bool freed = berth->freed_types != 0;
     moves_make(berth, view, plan);
-    trades_make(berth, view, plan);
+    moves_trade(berth, view, plan);
     if (freed && waiting == 0)
         resizes_grow(berth, view, plan);
     return 0;
@@ -560,7 +561,8 @@ static const struct field berth_params[] = {
     { "trial_weight", FIELD_NUMBER, AT(trial_weight), "30", NULL,
       "what a second of a trial job's waiting counts, in seconds of others", 0, 1e6 },
     { "age", FIELD_TIME, AT(age_ns), "2d", NULL,
-      "a job that waits this long, and ten times its run time, goes before all but trials",
+      "a job that waits this long, and ten times its run time, goes before all but "
+      "trials",
       1, 1e9 },
     { 0 },
 };

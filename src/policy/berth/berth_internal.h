@@ -22,11 +22,13 @@
  * Chosen on seeds 1 to 3 of the workload mixed, of xion's and of fitgpp's; docs/policies/berth.md
  * says what others would do.
  */
-#define TRIAL_SHARE 0.5 /* of all GPUs: trial jobs beyond it count as best-effort jobs */
-#define THETA_SLOPE 3.0 /* job-seconds that a wasted GPU-second costs: 1 + slope x queue */
-#define GANG 0.1        /* exponent: larger gangs come a little earlier */
-#define QUALITY 0.5     /* what a good model counts for, beside a finished job */
-#define PATIENCE 10.0   /* times its own run time that a job may wait, beyond 'age' */
+#define TRIAL_SHARE \
+    0.5 /* of all GPUs: trial jobs beyond it count as best-effort jobs */
+#define THETA_SLOPE \
+    3.0             /* job-seconds that a wasted GPU-second costs: 1 + slope x queue */
+#define GANG 0.1    /* exponent: larger gangs come a little earlier */
+#define QUALITY 0.5 /* what a good model counts for, beside a finished job */
+#define PATIENCE 10.0 /* times its own run time that a job may wait, beyond 'age' */
 
 #define HISTORY_BINS 56 /* two per octave, from a second on */
 
@@ -37,10 +39,10 @@ struct berth_history {
 
 /* What the policy keeps about a live job. */
 struct berth_job {
-    bool runs;        /* in 'running' and 'by_price'                           */
-    bool timed;       /* in 'timers'                                           */
-    bool aged;        /* has waited for longer than 'age': only trials go first */
-    bool trial;       /* runs as a trial job: no best-effort job preempts it   */
+    bool runs;           /* in 'running' and 'by_price'                           */
+    bool timed;          /* in 'timers'                                           */
+    bool aged;           /* has waited for longer than 'age': only trials go first */
+    bool trial;          /* runs as a trial job: no best-effort job preempts it   */
     uint32_t seats_type; /* of the trees it is in                              */
     uint32_t trial_gpus; /* of 'trial_gpus', its own                           */
     bool killed;         /* has been stopped and could not save in time        */
@@ -65,23 +67,25 @@ struct berth_policy {
     struct sizes aged;    /* those that waited too long, by submission */
     struct cost_test cost_test;
     struct preempt preempt;
-    struct berth_job *jobs;             /* by slot */
+    struct berth_job *jobs;            /* by slot */
     struct berth_history histories[2]; /* by class */
     struct forecaster forecaster;
 
     struct tree_pool running_pool;
     struct tree running[TYPES_MAX + 1]; /* by type: expected end, earliest first */
     struct tree_pool price_pool;
-    struct tree by_price[TYPES_MAX + 1]; /* by type: price when it started, cheapest first */
+    struct tree
+        by_price[TYPES_MAX + 1]; /* by type: price when it started, cheapest first */
     struct heap_pool timer_pool;
     struct heap timers; /* a guess that changes, or a wait that becomes too long */
 
     double gpus_per_cpu_milli, gpus_per_mib; /* of the whole cluster */
-    uint32_t trial_gpus;  /* held by or pending for trial jobs */
+    uint32_t trial_gpus;                     /* held by or pending for trial jobs */
     job_id fresh[FRESH_MAX]; /* jobs that may have somebody to trade with */
     uint32_t fresh_count;
-    bool reported; /* reports of running jobs since the last decision: not enough for one */
-    bool stirred;  /* something else */
+    bool
+        reported; /* reports of running jobs since the last decision: not enough for one */
+    bool stirred;         /* something else */
     uint32_t freed_types; /* types of which GPUs became free since the last decision */
     double theta;         /* job-seconds that a wasted GPU-second costs now */
     struct bits aside;    /* nodes kept for a job that waits for an end there */
@@ -118,7 +122,7 @@ double price_of_stopping(const struct berth_policy *berth, const struct view *vi
 void trials_place(struct berth_policy *berth, const struct view *view,
                   struct plan *plan);
 void moves_make(struct berth_policy *berth, const struct view *view, struct plan *plan);
-void trades_make(struct berth_policy *berth, const struct view *view,
+void moves_trade(struct berth_policy *berth, const struct view *view,
                  struct plan *plan);
 
 void resizes_grow(struct berth_policy *berth, const struct view *view,

@@ -128,9 +128,8 @@ static double trade_gain_s(const struct berth_policy *berth, const struct view *
     double b_there = left_there_s(berth, view, b, type_a);
     if (!(1 / a_there + 1 / b_there > 1 / a_here + 1 / b_here))
         return 0;
-    double stop =
-        fmax(cost_model_pause_s(&berth->cost_test.model, view, a),
-             cost_model_pause_s(&berth->cost_test.model, view, b));
+    double stop = fmax(cost_model_pause_s(&berth->cost_test.model, view, a),
+                       cost_model_pause_s(&berth->cost_test.model, view, b));
     double saved_s = a_here + b_here - a_there - b_there - 2 * stop -
                      cost_model_load_s(&berth->cost_test.model, view, a) -
                      cost_model_load_s(&berth->cost_test.model, view, b) -
@@ -174,8 +173,7 @@ static void trade_places(struct plan *plan, const struct view *view, job_id a, j
         plan_undo(plan, mark);
 }
 
-void trades_make(struct berth_policy *berth, const struct view *view,
-                 struct plan *plan)
+void moves_trade(struct berth_policy *berth, const struct view *view, struct plan *plan)
 {
     for (uint32_t i = 0; i < berth->fresh_count; i++) {
         job_id id = berth->fresh[i];

@@ -61,8 +61,8 @@ static uint32_t larger_size(const struct berth_policy *berth, const struct view 
     double stop_s = cost_model_pause_s(&berth->cost_test.model, view, id) +
                     cost_model_load_s(&berth->cost_test.model, view, id) +
                     price_lost_s(berth, view, id);
-    double saved_s = left_with_s(berth, view, id, now) - stop_s -
-                     left_with_s(berth, view, id, gpus);
+    double saved_s =
+        left_with_s(berth, view, id, now) - stop_s - left_with_s(berth, view, id, gpus);
     return saved_s > berth->theta * price_of_stopping(berth, view, id) ? gpus : now;
 }
 

@@ -112,16 +112,16 @@ static void try_node(struct berth_policy *berth, const struct view *view,
         if (kept[i])
             continue;
         waste += tenants[i].waste_gpu_s;
-        pause_s = fmax(pause_s, cost_model_pause_s(&berth->cost_test.model, view,
-                                                   tenants[i].job));
+        pause_s = fmax(
+            pause_s, cost_model_pause_s(&berth->cost_test.model, view, tenants[i].job));
     }
     double cost = base_cost + berth->trial_weight * pause_s + waste;
     if (cost >= best->cost)
         return;
-    *best = (struct trial_way){
-        .kind = WAY_CLEAR, .cost = cost, .type = view->cluster->nodes[node].type,
-        .node = node
-    };
+    *best = (struct trial_way){ .kind = WAY_CLEAR,
+                                .cost = cost,
+                                .type = view->cluster->nodes[node].type,
+                                .node = node };
     for (uint32_t i = 0; i < used; i++)
         if (!kept[i])
             best->victims[best->count++] = tenants[i].job;
@@ -137,8 +137,7 @@ static void try_clearing(struct berth_policy *berth, const struct view *view,
         const struct seat *seats = view_seats(view, id);
         for (uint32_t s = 0; s < view->jobs[id].seats.count; s++) {
             node_id node = seats[s].node;
-            if (berth->examined[node] == berth->search ||
-                !node_set_has(job->set, node))
+            if (berth->examined[node] == berth->search || !node_set_has(job->set, node))
                 continue;
             berth->examined[node] = berth->search;
             try_node(berth, view, plan, job, base_cost, node, best);

@@ -21,10 +21,12 @@
 
 #include <math.h>
 
-#define LEVEL_FIRST_S 60.0 /* guesses change when the work done reaches this, then doubles */
+#define LEVEL_FIRST_S \
+    60.0              /* guesses change when the work done reaches this, then doubles */
 #define GOOD 0.9      /* of its improvement, at which a model is good */
 #define GOOD_PART 0.3 /* of its work until then, while it has not reported */
-#define OVERRUN_PART 0.25  /* of the work done, expected to follow where it was exceeded */
+#define OVERRUN_PART \
+    0.25 /* of the work done, expected to follow where it was exceeded */
 
 /* Assumed of each class until there is history: log-normal, and how many jobs it counts as. */
 static const struct prior {
@@ -120,10 +122,10 @@ double value_left_s(const void *self, const struct view *view, job_id id)
         return (job->steps_total - steps) / job->rate_best_per_s;
     double again_s = done_s - steps / job->rate_best_per_s; /* was lost */
     if (job->steps_total > 0)
-        return again_s + OVERRUN_PART *
-                             level_s(done_s, job->steps_total / job->rate_best_per_s);
-    return again_s + guess_left_s(&berth->histories[job->class],
-                                  level_s(done_s, LEVEL_FIRST_S));
+        return again_s +
+               OVERRUN_PART * level_s(done_s, job->steps_total / job->rate_best_per_s);
+    return again_s +
+           guess_left_s(&berth->histories[job->class], level_s(done_s, LEVEL_FIRST_S));
 }
 
 /* --- models that are good before their job has ended --------------------------------- */
@@ -167,7 +169,8 @@ void value_note_progress(struct berth_policy *berth, const struct view *view,
     forecaster_observe(&berth->forecaster, view, event);
     if (event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED)
         assume_good_step(berth, view, event->job);
-    if (event->kind != EVENT_PROGRESS || !isfinite(event->loss) || job->steps_total <= 0)
+    if (event->kind != EVENT_PROGRESS || !isfinite(event->loss) ||
+        job->steps_total <= 0)
         return;
     mine->reports++;
     if (mine->reports < 4 || (mine->reports & (mine->reports - 1)) != 0)
@@ -218,8 +221,8 @@ int64_t value_changes_ns(const struct berth_policy *berth, const struct view *vi
 {
     const struct job *job = &view->jobs[id];
     double done_s = work_reached_s(berth, view, id);
-    double first_s = job->steps_total > 0 ? job->steps_total / job->rate_best_per_s
-                                          : LEVEL_FIRST_S;
+    double first_s =
+        job->steps_total > 0 ? job->steps_total / job->rate_best_per_s : LEVEL_FIRST_S;
     double next_s = fmax(2 * level_s(done_s, first_s), first_s);
     if (job->state != JOB_RUNNING || job->rate_per_s <= 0)
         return INT64_MAX;
