@@ -702,7 +702,8 @@ static void describe_setup(const struct one_experiment *e)
         reproduction_setup(r, "fewer cells and jobs than in the full study", "ours");
     reproduction_note(
         r, "Settings were chosen on seeds 1 to 3 of mixed and of the papers' "
-           "workloads. Nothing was chosen on lab, industry, sweeps and box.");
+           "workloads. Nothing was chosen on lab, industry and box; seeds 1 to 3 "
+           "of sweeps were looked at for one constant.");
     reproduction_note(
         r, "A row is met ('better') if the regret is at most its target, else 'worse'. "
            "A negative regret means that the policy is better than the reference.");
@@ -713,8 +714,6 @@ static void describe_setup(const struct one_experiment *e)
 
 static int one_run(struct reproduction *r, struct error *err)
 {
-    if (!policy_find(SUBJECT))
-        return error_set(err, -EINVAL, "this berth has no policy '%s'", SUBJECT);
     struct one_experiment *e = memory_checked(calloc(1, sizeof *e));
     e->r = r;
     e->seeds = r->seed_count;

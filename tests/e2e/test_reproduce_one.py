@@ -10,19 +10,7 @@ MIXED = ("te_p95", "mean", "p95", "t90", "makespan")
 
 
 class ReproduceOne(Case):
-    def setUp(self):
-        super().setUp()
-        listed = json.loads(self.berth("policies", "--json").stdout)["policies"]
-        self.there = any(policy["name"] == "berth" for policy in listed)
-
-    def test_without_the_policy_it_says_so(self):
-        if self.there:
-            self.skipTest("the policy is there")
-        self.assert_refused("reproduce", "one", "--quick", says="no policy 'berth'")
-
     def test_it_has_its_rows_and_cells(self):
-        if not self.there:
-            self.skipTest("this berth has no policy 'berth'")
         done = self.berth("reproduce", "one", "--quick", "--seeds", "1", "--json", timeout=1200)
         self.assertEqual(done.returncode, 0, done.stderr)
         said = json.loads(done.stdout)
