@@ -129,6 +129,8 @@ class Mounted(unittest.TestCase):
                         check=False, stderr=subprocess.DEVNULL)
         daemon.ask("DELETE", f"/v1/jobs/{ident}")
         daemon.wait(ident)
+        daemon.stop()
+        daemon.start()  # it removes what supervisors have left
         until(lambda: f"berthd: {folder} is not removed, because something is mounted there"
               in daemon.words())
         self.assertEqual((os.listdir(kept), os.stat(kept).st_mode & 0o777), (["file"], 0o750))
