@@ -24,7 +24,6 @@
 #include "daemon/flows.h"
 #include "daemon/progress.h"
 #include "daemon/routes/routes.h"
-#include "daemon/state_watch.h"
 #include "daemon/upkeep.h"
 #include "daemon/users.h"
 #include "executor/executor.h"
@@ -40,6 +39,7 @@
 #define RETRY_STORE_MS 1000
 #define FOREIGN_EVERY_MS 5000
 #define MOVE_LOG_MS 20
+#define STATE_EVERY_MS 1000
 
 static void log_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
@@ -51,6 +51,50 @@ static void log_line(const char *fmt, ...)
     vfprintf(stderr, fmt, args);
     fputc('\n', stderr);
     va_end(args);
+}
+
+/* --- whether the database and the socket are still where they were made --------------------- */
+
+/*
+ * Both are looked at once a second.  A socket that was deleted is made again.  While the
+ * database is gone nothing is accepted; when it is back berthd goes on.  If another file has
+ * taken its place, berthd ends: the next one reads that file.
+ */
+enum state_verdict {
+    STATE_FINE,
+    STATE_GONE,    /* refuse, and look again */
+    STATE_REPLACED /* end */
+};
+
+/* Log a change once, not every second. */
+static void set_trouble(char *trouble, size_t size, const char *text, const char *over)
+{
+    if (strcmp(trouble, text) == 0)
+        return;
+    log_line("%s", *text ? text : over);
+    snprintf(trouble, size, "%s", text);
+}
+
+static void check_socket(struct daemon *daemon)
+{
+    struct error err = { "" };
+    struct http *http = routes_http(daemon->routes);
+    int r = http ? http_renew_socket(http, &err) : 0;
+    if (r == 1)
+        log_line("%s was deleted, and is made again", daemon->setup.socket);
+    set_trouble(daemon->socket_trouble, sizeof daemon->socket_trouble,
+                r < 0 ? err.text : "", "the socket can be used again");
+}
+
+/* Look at both; what has changed is logged, and kept in daemon->state_trouble. */
+static enum state_verdict check_state(struct daemon *daemon)
+{
+    struct error err = { "" };
+    check_socket(daemon);
+    int r = store_check_file(daemon->store, &err);
+    set_trouble(daemon->state_trouble, sizeof daemon->state_trouble,
+                r < 0 ? err.text : "", "the database is back");
+    return r == -ESTALE ? STATE_REPLACED : r < 0 ? STATE_GONE : STATE_FINE;
 }
 
 /* --- starting the scheduler, and again after the store could not be written -------------- */
@@ -150,9 +194,9 @@ static void on_retry(uv_timer_t *handle)
     struct daemon *daemon = handle->data;
     struct error err = { "" };
     int r = 0;
-    enum state_watch_verdict verdict = state_watch_check(daemon);
-    if (verdict != STATE_WATCH_FINE && !daemon->scheduler.stopping) {
-        if (verdict == STATE_WATCH_REPLACED)
+    enum state_verdict verdict = check_state(daemon);
+    if (verdict != STATE_FINE && !daemon->scheduler.stopping) {
+        if (verdict == STATE_REPLACED)
             end_replaced(daemon);
         uv_timer_start(&daemon->retry, on_retry, RETRY_STORE_MS, 0);
         return;
@@ -410,10 +454,10 @@ static void on_foreign(uv_timer_t *handle)
 static void on_watch(uv_timer_t *handle)
 {
     struct daemon *daemon = handle->data;
-    enum state_watch_verdict verdict = state_watch_check(daemon);
-    if (verdict == STATE_WATCH_REPLACED)
+    enum state_verdict verdict = check_state(daemon);
+    if (verdict == STATE_REPLACED)
         end_replaced(daemon);
-    else if (verdict == STATE_WATCH_GONE && daemon->scheduler.alive) {
+    else if (verdict == STATE_GONE && daemon->scheduler.alive) {
         snprintf(daemon->scheduler.trouble, sizeof daemon->scheduler.trouble, "%s",
                  daemon->state_trouble);
         start_again(daemon, RETRY_STORE_MS);
@@ -556,7 +600,7 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
     if (r == 0)
         daemon->upkeep = upkeep_new(daemon, on_store_failed);
     if (r == 0)
-        uv_timer_start(&daemon->watch, on_watch, STATE_WATCH_MS, STATE_WATCH_MS);
+        uv_timer_start(&daemon->watch, on_watch, STATE_EVERY_MS, STATE_EVERY_MS);
     if (r < 0) {
         daemon_free(daemon);
         return r;
