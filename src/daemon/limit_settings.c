@@ -34,23 +34,6 @@ const struct field limit_fields[] = {
     [LIMIT_COUNT] = { 0 },
 };
 
-struct limit_values limit_unsaid(void)
-{
-    struct limit_values values;
-    for (int i = 0; i < LIMIT_COUNT; i++)
-        values.of[i] = LIMIT_UNSAID;
-    return values;
-}
-
-double limit_larger(enum limit key, double a, double b)
-{
-    if (isnan(a) || isnan(b))
-        return isnan(a) ? b : a;
-    if (key == LIMIT_CLASS && isfinite(a) && isfinite(b))
-        return (double)((uint32_t)a | (uint32_t)b);
-    return a > b ? a : b;
-}
-
 /* ---- reading ---- */
 
 /* "te", "be", "te,be" as bits; 0: it is none of them. */

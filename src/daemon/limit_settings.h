@@ -58,11 +58,6 @@ struct limit_setting {
 /* The keys: names, types, bounds; ended by a row without a name. */
 extern const struct field limit_fields[];
 
-struct limit_values limit_unsaid(void);
-
-/* The more generous of two values of a key; one that is unsaid does not count. */
-double limit_larger(enum limit key, double a, double b);
-
 /* Read a value as people write it: "500", "90m", "2G", "te,be", "none". */
 int limit_read_value(enum limit key, const char *text, double *ret_value,
                      struct error *err);

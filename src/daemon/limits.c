@@ -44,6 +44,14 @@ static const struct limit_values of_system = {
 
 /* ---- rows of settings ---- */
 
+static struct limit_values make_unsaid(void)
+{
+    struct limit_values values;
+    for (int i = 0; i < LIMIT_COUNT; i++)
+        values.of[i] = LIMIT_UNSAID;
+    return values;
+}
+
 static struct limits_row *find_row(const struct limits *limits, enum limit_scope scope,
                                    const char *name)
 {
@@ -66,8 +74,8 @@ static struct limits_row *find_or_add_row(struct limits *limits, enum limit_scop
     row = &limits->rows[limits->row_count++];
     *row = (struct limits_row){ .scope = scope,
                                 .name = name ? memory_text(name) : NULL,
-                                .file = limit_unsaid(),
-                                .live = limit_unsaid() };
+                                .file = make_unsaid(),
+                                .live = make_unsaid() };
     return row;
 }
 
@@ -81,7 +89,7 @@ static void set_live(void *context, const struct limit_setting *setting)
 static void forget_live(struct limits *limits)
 {
     for (uint32_t i = 0; i < limits->row_count; i++)
-        limits->rows[i].live = limit_unsaid();
+        limits->rows[i].live = make_unsaid();
 }
 
 static double row_value(const struct limits_row *row, enum limit key)
@@ -163,6 +171,16 @@ static const struct limits_row *find_row_of_user(const struct limits *limits,
     return NULL;
 }
 
+/* The more generous of two values of a key; one that is unsaid does not count. */
+static double choose_larger(enum limit key, double a, double b)
+{
+    if (isnan(a) || isnan(b))
+        return isnan(a) ? b : a;
+    if (key == LIMIT_CLASS && isfinite(a) && isfinite(b))
+        return (double)((uint32_t)a | (uint32_t)b);
+    return a > b ? a : b;
+}
+
 /* The most generous of the user's groups. */
 static double find_of_groups(const struct limits *limits, uint32_t uid, enum limit key,
                              const struct limits_row **ret_from)
@@ -173,7 +191,7 @@ static double find_of_groups(const struct limits *limits, uint32_t uid, enum lim
         if (row->scope != LIMIT_GROUP || isnan(row_value(row, key)) ||
             !limits->names.in_group(limits->names.context, uid, row->name))
             continue;
-        double larger = limit_larger(key, best, row_value(row, key));
+        double larger = choose_larger(key, best, row_value(row, key));
         if (isnan(best) || larger != best)
             *ret_from = row;
         best = larger;
@@ -367,12 +385,12 @@ static int check_counts(const struct limits *limits, uint32_t uid, uint32_t coun
     return 0;
 }
 
-/* At the limit the requests of jobs that ended long ago make way. */
 static size_t length_of(const char *text)
 {
     return text ? strlen(text) : 0;
 }
 
+/* At the limit the requests of jobs that ended long ago make way. */
 static int check_stored(struct limits *limits, uint32_t uid,
                         const struct request_texts *texts, uint32_t count,
                         struct error *err)
@@ -403,7 +421,8 @@ static int check_stored(struct limits *limits, uint32_t uid,
     return 0;
 }
 
-int limits_check_class(const struct limits *limits, uint32_t uid, enum job_class class,
+/* 0, or a sentence that begins with the field. */
+static int check_class(const struct limits *limits, uint32_t uid, enum job_class class,
                        struct error *err)
 {
     double allowed = limits_find(limits, uid, LIMIT_CLASS, NULL);
@@ -415,7 +434,7 @@ int limits_check_class(const struct limits *limits, uint32_t uid, enum job_class
                      limit_show_value(shown, sizeof shown, LIMIT_CLASS, allowed));
 }
 
-/* 0, or a sentence that begins with the field. */
+/* Likewise. */
 static int check_ceiling(const struct limits *limits, uint32_t uid, enum limit key,
                          const char *field, double value, struct error *err)
 {
@@ -428,16 +447,17 @@ static int check_ceiling(const struct limits *limits, uint32_t uid, enum limit k
                      limit_show_value(shown, sizeof shown, key, limit));
 }
 
-int limits_check_weight(const struct limits *limits, uint32_t uid, double weight,
-                        struct error *err)
+int limits_check_claims(const struct limits *limits, uint32_t uid,
+                        const struct limits_claims *claims, struct error *err)
 {
-    return check_ceiling(limits, uid, LIMIT_WEIGHT, "weight", weight, err);
-}
-
-int limits_check_grace(const struct limits *limits, uint32_t uid, double grace_s,
-                       struct error *err)
-{
-    return check_ceiling(limits, uid, LIMIT_GRACE, "grace_s", grace_s, err);
+    int r = 0;
+    if (claims->class)
+        r = check_class(limits, uid, *claims->class, err);
+    if (r == 0 && !isnan(claims->weight))
+        r = check_ceiling(limits, uid, LIMIT_WEIGHT, "weight", claims->weight, err);
+    if (r == 0 && !isnan(claims->grace_s))
+        r = check_ceiling(limits, uid, LIMIT_GRACE, "grace_s", claims->grace_s, err);
+    return r;
 }
 
 /* A job that does not say how long it may run could run for ever. */
@@ -462,13 +482,10 @@ static int check_request(const struct limits *limits, uint32_t uid,
     int r = check_ceiling(limits, uid, LIMIT_JOB_GPUS, "gpus", gpus, err);
     if (r == 0)
         r = check_time(limits, uid, request->launch.limit_ns, err);
-    if (r == 0)
-        r = limits_check_class(limits, uid, spec->class, err);
-    if (r == 0)
-        r = limits_check_weight(limits, uid, spec->weight, err);
-    if (r == 0)
-        r = limits_check_grace(limits, uid, (double)spec->grace_ns / NS_PER_S, err);
-    return r;
+    struct limits_claims claims = { .class = &spec->class,
+                                    .weight = spec->weight,
+                                    .grace_s = (double)spec->grace_ns / NS_PER_S };
+    return r < 0 ? r : limits_check_claims(limits, uid, &claims, err);
 }
 
 int limits_admit(struct limits *limits, uint32_t uid, const struct request *requests,

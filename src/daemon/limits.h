@@ -118,13 +118,15 @@ int limits_admit(struct limits *limits, uint32_t uid, const struct request *requ
 /* Slots for jobs that this user can use: all, or all but those kept for root. */
 uint32_t limits_slots(const struct limits *limits, uint32_t uid);
 
+/* What is claimed for a job; NULL or NAN: nothing. */
+struct limits_claims {
+    const enum job_class *class;
+    double weight, grace_s;
+};
+
 /* May this user claim that for a job?  -EINVAL with a sentence that begins with the field. */
-int limits_check_class(const struct limits *limits, uint32_t uid, enum job_class class,
-                       struct error *err);
-int limits_check_weight(const struct limits *limits, uint32_t uid, double weight,
-                        struct error *err);
-int limits_check_grace(const struct limits *limits, uint32_t uid, double grace_s,
-                       struct error *err);
+int limits_check_claims(const struct limits *limits, uint32_t uid,
+                        const struct limits_claims *claims, struct error *err);
 
 /* For the HTTP server. */
 struct quota_limit limits_connections(const struct limits *limits, uint32_t uid);

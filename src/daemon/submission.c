@@ -274,14 +274,11 @@ static enum job_class change_class(const struct submission_change *change)
 static int check_claims(const struct limits *limits, uint32_t uid,
                         const struct submission_change *change, struct error *err)
 {
-    int r = 0;
-    if (change->class)
-        r = limits_check_class(limits, uid, change_class(change), err);
-    if (r == 0 && !isnan(change->weight))
-        r = limits_check_weight(limits, uid, change->weight, err);
-    if (r == 0 && !isnan(change->grace_s))
-        r = limits_check_grace(limits, uid, change->grace_s, err);
-    return r;
+    enum job_class class = change->class ? change_class(change) : CLASS_BE;
+    struct limits_claims claims = { .class = change->class ? &class : NULL,
+                                    .weight = change->weight,
+                                    .grace_s = change->grace_s };
+    return limits_check_claims(limits, uid, &claims, err);
 }
 
 static int change_one(struct submission *submission, const struct caller *caller,

@@ -321,10 +321,17 @@ static void a_job_asks_for_no_more_than_its_user_may(void **state)
     request.spec.class = CLASS_BE;
     request.spec.grace_ns = 601 * NS_PER_S;
     refuses(request, "grace_s: 601s is more than your limit of 10m");
-    assert_int_equal(limits_check_weight(&limits, ADA, 11, &err), -EINVAL);
-    assert_int_equal(limits_check_class(&limits, ADA, CLASS_TE, &err), -EINVAL);
-    assert_int_equal(limits_check_grace(&limits, ADA, 601, &err), -EINVAL);
-    assert_int_equal(limits_check_grace(&limits, 0, 601, &err), 0);
+
+    enum job_class trial = CLASS_TE;
+    struct limits_claims nothing = { .weight = NAN, .grace_s = NAN };
+    struct limits_claims weight = { .weight = 11, .grace_s = NAN };
+    struct limits_claims class = { .class = &trial, .weight = NAN, .grace_s = NAN };
+    struct limits_claims grace = { .weight = NAN, .grace_s = 601 };
+    assert_int_equal(limits_check_claims(&limits, ADA, &nothing, &err), 0);
+    assert_int_equal(limits_check_claims(&limits, ADA, &weight, &err), -EINVAL);
+    assert_int_equal(limits_check_claims(&limits, ADA, &class, &err), -EINVAL);
+    assert_int_equal(limits_check_claims(&limits, ADA, &grace, &err), -EINVAL);
+    assert_int_equal(limits_check_claims(&limits, 0, &grace, &err), 0);
 }
 
 static void a_user_has_no_more_jobs_than_its_limit(void **state)
