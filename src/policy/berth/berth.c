@@ -89,10 +89,6 @@ static const struct preempt_rule by_order = { RULE_ORDER, next_longest, may_pree
 
 /* --- events -------------------------------------------------------------------------- */
 
-static const struct cost_model_estimates estimates = { value_left_s, value_key_ns,
-                                                       value_weight, price_lost_s,
-                                                       price_waste_gpu_s };
-
 static const char *const objectives[] = { "completion", "makespan", "fairness", "cost",
                                           NULL };
 static const char *const programmes[] = { NULL, "gavel-makespan", "gavel-ftf",
@@ -118,7 +114,7 @@ static int berth_init(void *self, const struct view *view, uint64_t seed,
         return start_programme(berth, view, seed, run, err);
     berth->cost_test.choice = COST_TEST_XION;
     model->settings = COST_MODEL_STANDARD;
-    model->estimates = &estimates;
+    model->estimates = &value_estimates;
     model->self = berth;
     cost_model_init(model, view, run);
     sizes_init(&berth->waiting, run, view->job_max);
@@ -314,9 +310,7 @@ static void berth_observe(void *self, const struct view *view,
         berth->jobs[id] = (struct berth_job){ 0 };
     if (event->kind == EVENT_ADOPTED && view->jobs[id].class == CLASS_TE)
         berth->jobs[id].trial = view->jobs[id].state != JOB_WAITING;
-    if (event->kind == EVENT_FINISHED)
-        value_note_finished(berth, view, id);
-    value_note_progress(berth, view, event);
+    value_observe(berth, view, event);
     cost_model_observe(&berth->cost_test.model, view, event);
     if (event_makes_running(event, view) || event->kind == EVENT_LOADED ||
         event->kind == EVENT_PROGRESS || event->kind == EVENT_RESIZED)

@@ -81,7 +81,7 @@ struct berth_policy {
 
     double gpus_per_cpu_milli, gpus_per_mib; /* of the whole cluster */
     uint32_t trial_gpus;                     /* held by or pending for trial jobs */
-    job_id fresh[FRESH_MAX]; /* jobs that may have somebody to trade with */
+    job_id fresh[FRESH_MAX]; /* jobs that may find another to trade with */
     uint32_t fresh_count;
     bool
         reported; /* reports of running jobs since the last decision: not enough for one */
@@ -97,17 +97,17 @@ struct berth_policy {
 /* --- value.c: what a job's time is worth ------------------------------------------- */
 
 void value_init(struct berth_policy *berth);
-void value_note_progress(struct berth_policy *berth, const struct view *view,
-                         const struct event *event);
-double value_weight(const void *self, const struct view *view, job_id job);
-void value_note_finished(struct berth_policy *berth, const struct view *view,
-                         job_id job);
+void value_observe(struct berth_policy *berth, const struct view *view,
+                   const struct event *event);
 double value_left_s(const void *self, const struct view *view, job_id job);
 int64_t value_key_ns(const void *self, const struct view *view, job_id job);
 
 /* When the guess of its work changes if it goes on running; INT64_MAX: never. */
 int64_t value_changes_ns(const struct berth_policy *berth, const struct view *view,
                          job_id job);
+
+/* These, and what stopping costs, as the cost test asks for them. */
+extern const struct cost_model_estimates value_estimates;
 
 /* --- price.c: what stopping a job costs --------------------------------------------- */
 

@@ -62,7 +62,8 @@ void value_init(struct berth_policy *berth)
     }
 }
 
-void value_note_finished(struct berth_policy *berth, const struct view *view, job_id id)
+static void count_finished(struct berth_policy *berth, const struct view *view,
+                           job_id id)
 {
     const struct job *job = &view->jobs[id];
     if (job->rate_best_per_s > 0)
@@ -157,11 +158,13 @@ static void assume_good_step(struct berth_policy *berth, const struct view *view
         job_is_elastic(job) && job->steps_total > 0 ? GOOD_PART * job->steps_total : 0;
 }
 
-void value_note_progress(struct berth_policy *berth, const struct view *view,
-                         const struct event *event)
+void value_observe(struct berth_policy *berth, const struct view *view,
+                   const struct event *event)
 {
     struct berth_job *mine = &berth->jobs[event->job];
     const struct job *job = &view->jobs[event->job];
+    if (event->kind == EVENT_FINISHED)
+        count_finished(berth, view, event->job);
     if (event->kind == EVENT_STOPPED || event->kind == EVENT_LOST) {
         mine->reached = fmax(mine->reached, fmax(event->steps_reached, event->steps));
         mine->killed = mine->killed || (event->kind == EVENT_STOPPED && !event->clean);
@@ -191,7 +194,7 @@ static double work_to_good_s(const struct berth_policy *berth, const struct view
     return steps > 0 && job->rate_best_per_s > 0 ? steps / job->rate_best_per_s : 0;
 }
 
-double value_weight(const void *self, const struct view *view, job_id id)
+static double find_weight(const void *self, const struct view *view, job_id id)
 {
     const struct berth_policy *berth = self;
     const struct job *job = &view->jobs[id];
@@ -229,3 +232,7 @@ int64_t value_changes_ns(const struct berth_policy *berth, const struct view *vi
     double wait_s = (next_s - done_s) * job->rate_best_per_s / job->rate_per_s;
     return wait_s < 4e9 ? view->now_ns + (int64_t)(wait_s * 1e9) + 1 : INT64_MAX;
 }
+
+const struct cost_model_estimates value_estimates = { value_left_s, value_key_ns,
+                                                      find_weight, price_lost_s,
+                                                      price_waste_gpu_s };
