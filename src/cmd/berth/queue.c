@@ -1,12 +1,97 @@
 /* queue.c - berth queue: running and waiting jobs, and why they wait. */
+#include "cmd/berth/queue.h"
+
+#include <math.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "cmd/berth/connection.h"
+#include "cmd/berth/format.h"
 #include "cmd/berth/job_pages.h"
-#include "cmd/berth/job_table.h"
 #include "cmd/berth/text_table.h"
+
+/* --- the table, also of 'berth top' --- */
+
+static const struct text_table_column columns[] = {
+    { "ID", .right = true },
+    { "NAME", .min = 8 },
+    { "USER", .min = 6, .spare = 4 },
+    { "CLASS", .spare = 5 },
+    { "STATE" },
+    { "GPUS", .right = true, .spare = 1 },
+    { "TIME", .right = true, .spare = 3 },
+    { "PROGRESS", .min = 8, .spare = 2 },
+    { "LOSS", .right = true, .spare = 6 },
+    { "REASON", .min = 12 },
+};
+
+/* "2", or "2 v100" if it runs on a type or is limited to some types. */
+static void add_gpus(struct text_table *table, const struct json *job)
+{
+    const char *type =
+        json_text_or(json_item(json_get(job, "placement"), 0), "type", NULL);
+    double gpus = json_number_or(job, "gpus", 0);
+    if (!type)
+        type = json_text_or(job, "types", NULL);
+    if (gpus > 0 && type)
+        text_table_add(table, "%.0f %s", gpus, type);
+    else
+        text_table_add(table, "%.0f", gpus);
+}
+
+/* Time since its start, or since its submission if it waits. */
+static double compute_elapsed_s(const struct json *job)
+{
+    double from = json_number_or(job, "start", json_number_or(job, "submit", NAN));
+    double to = json_number_or(job, "end", (double)time(NULL));
+    return to > from ? to - from : 0;
+}
+
+static void add_job(struct text_table *table, const struct json *job)
+{
+    char text[64];
+    const char *state = json_text_or(job, "state", "");
+    double loss = json_number_or(json_get(job, "progress"), "loss", NAN);
+    text_table_add(table, "%s", format_job_id(text, sizeof text, job));
+    text_table_add(table, "%s", json_text_or(job, "name", ""));
+    text_table_add(table, "%s", json_text_or(job, "user", ""));
+    text_table_add(table, "%s", json_text_or(job, "class", ""));
+    text_table_add(table, "%s", state);
+    text_table_set_colour(table, format_state_colour(state));
+    add_gpus(table, job);
+    text_table_add(table, "%s",
+                   format_duration(text, sizeof text, compute_elapsed_s(job)));
+    text_table_add(table, "%s", format_progress(text, sizeof text, job));
+    if (isnan(loss))
+        text_table_add(table, "%s", "");
+    else
+        text_table_add(table, "%.4g", loss);
+    text_table_add(table, "%s", json_text_or(job, "reason", ""));
+}
+
+static void init_table(struct text_table *table)
+{
+    text_table_init(table, columns, sizeof columns / sizeof *columns);
+}
+
+static void add_jobs(struct text_table *table, const struct json *jobs)
+{
+    for (size_t i = 0; i < json_count(jobs); i++)
+        add_job(table, json_item(jobs, i));
+}
+
+void queue_print(const struct json *jobs, FILE *file, unsigned width, bool colour)
+{
+    struct text_table table;
+    init_table(&table);
+    add_jobs(&table, jobs);
+    text_table_print(&table, file, width, colour);
+    text_table_release(&table);
+}
+
+/* --- the command --- */
 
 static const struct flag queue_flags[] = {
     { "user", 'u', "NAME", "whose jobs; everybody's" },
@@ -23,7 +108,7 @@ static void print_page(void *context, const struct json *jobs)
     struct text_table *table = context;
     if (json_count(jobs) == 0)
         return;
-    job_table_add(table, jobs);
+    add_jobs(table, jobs);
     text_table_show(table, stdout);
     text_table_clear(table);
 }
@@ -38,7 +123,7 @@ static int show_once(const struct flags *flags, struct call *call, const char *p
                                .context = &table };
     if (flags_get(flags, "watch"))
         fputs("\033[H\033[2J", stdout);
-    job_table_init(&table);
+    init_table(&table);
     int status = job_pages_read(&pages, call);
     if (status == 0 && pages.count == 0 && !pages.json)
         puts("Nothing runs and nothing waits.");

@@ -13,7 +13,7 @@
 #include "base/units.h"
 #include "cmd/berth/connection.h"
 #include "cmd/berth/gantt.h"
-#include "cmd/berth/job_table.h"
+#include "cmd/berth/queue.h"
 #include "cmd/berth/terminal.h"
 #include "model/event_record.h"
 
@@ -136,7 +136,7 @@ static void draw_screen(struct top *top)
                      clock_read_s(CLOCK_REALTIME));
     gantt_print(&top->gantt, file, size.ws_col, size.ws_row / 2, colour);
     fputc('\n', file);
-    job_table_print(json_get(jobs, "jobs"), file, size.ws_col, colour);
+    queue_print(json_get(jobs, "jobs"), file, size.ws_col, colour);
     fclose(file);
     print_screen(page, size.ws_row);
     free(page);
