@@ -1,32 +1,40 @@
 /* progress_reader.c - reading what a job's user can write, with the user's rights alone. */
 #include "run/progress_reader.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "client/protocol.h"
+#include "host/pattern.h"
 #include "host/run_protocol.h"
-#include "run/checkpoint_watch.h"
-#include "run/output_reader.h"
 
 #define CHECK_MS 1000           /* output has no other way to tell that it has grown  */
 #define FILES_MAX 128           /* descriptors: of ranks, and of folders being read   */
 #define MEMORY_MAX (64ul << 20) /* bytes: an expression may take one of them          */
 #define READS_MAX 16            /* from one rank before the supervisor is answered    */
-#define FIXED_FDS 3             /* the supervisor, the listener, the folder           */
+#define LINE_MAX_BYTES 4096     /* of output: longer lines are cut                    */
+#define OUTPUT_MAX (1 << 20)    /* bytes of output per read: more is skipped          */
+#define SCAN_DEPTH_MAX 4        /* of checkpoint folders                              */
+#define SCAN_FILES_MAX 4096     /* examined in one scan                               */
+#define WRITTEN (IN_CLOSE_WRITE | IN_MOVED_TO)
+#define FIXED_FDS 3 /* the supervisor, the listener, the folder           */
 
 /* A request of the supervisor. */
 struct progress_request {
@@ -37,6 +45,26 @@ struct progress_request {
 struct rank_peer {
     int fd; /* -1: not connected */
     struct run_lines lines;
+};
+
+/* The job's output as it grows, for lines that report progress. */
+struct output_reader {
+    struct pattern pattern;
+    int fd; /* -1: nothing is read */
+    int64_t offset;
+    char line[LINE_MAX_BYTES];
+    size_t count;
+};
+
+/*
+ * When a file was last written in the checkpoint folder: by inotify, there and in the folders
+ * below it; where inotify is exhausted, by the times of the files.
+ */
+struct checkpoint_watch {
+    const char *path;
+    int fd;     /* of inotify; -1: compare file times */
+    bool asked; /* the first poll compares times, for files older than the watch */
+    int64_t newest_ns; /* wall clock time of the newest file seen */
 };
 
 /* The process itself. */
@@ -187,14 +215,170 @@ static bool read_rank(struct reading *reading, struct rank_peer *peer)
     return false;
 }
 
+/* --- the output --------------------------------------------------------------------------- */
+
+/* From 'offset' on; a file that cannot be read is ignored. */
+static void open_output(struct output_reader *reader, const char *path, int64_t offset)
+{
+    struct stat stat;
+    reader->count = 0;
+    reader->offset = offset;
+    reader->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (reader->fd >= 0 && (fstat(reader->fd, &stat) < 0 || !S_ISREG(stat.st_mode))) {
+        close(reader->fd); /* a pipe or a terminal has its own reader */
+        reader->fd = -1;
+    }
+}
+
+/* Progress bars end their lines with '\r'. */
+static bool read_lines(struct output_reader *reader, const char *bytes, size_t count,
+                       double *step, double *loss)
+{
+    bool found = false;
+    for (size_t i = 0; i < count; i++) {
+        if (bytes[i] != '\n' && bytes[i] != '\r') {
+            if (reader->count < sizeof reader->line - 1)
+                reader->line[reader->count++] = bytes[i] ? bytes[i] : ' ';
+            continue;
+        }
+        reader->line[reader->count] = '\0';
+        reader->count = 0;
+        double new_step, new_loss;
+        if (!pattern_match(&reader->pattern, reader->line, &new_step, &new_loss))
+            continue;
+        *step = isnan(new_step) ? *step : new_step;
+        *loss = isnan(new_loss) ? *loss : new_loss;
+        found = true;
+    }
+    return found;
+}
+
+/* Read new output; true: it reports progress, of which this is the last. */
+static bool read_output(struct output_reader *reader, double *ret_step,
+                        double *ret_loss)
+{
+    struct stat stat;
+    if (reader->fd < 0 || fstat(reader->fd, &stat) < 0)
+        return false;
+    if (stat.st_size < reader->offset) /* it was truncated */
+        reader->offset = 0;
+    if (stat.st_size - reader->offset > OUTPUT_MAX) {
+        reader->offset = stat.st_size - OUTPUT_MAX;
+        reader->count = 0;
+    }
+    double step = NAN, loss = NAN;
+    bool found = false;
+    char bytes[16384];
+    for (ssize_t got;
+         reader->offset < stat.st_size &&
+         (got = pread(reader->fd, bytes, sizeof bytes, reader->offset)) > 0;) {
+        reader->offset += got;
+        found = read_lines(reader, bytes, (size_t)got, &step, &loss) || found;
+    }
+    if (found) {
+        *ret_step = step;
+        *ret_loss = loss;
+    }
+    return found;
+}
+
+/* --- the checkpoint folder ----------------------------------------------------------------- */
+
+struct folder_scan {
+    struct checkpoint_watch *watch;
+    int64_t newest_ns;
+    uint32_t file_count;
+};
+
+/* Find the newest file at 'path' and below, and watch every folder on the way. */
+static void scan_folder(struct folder_scan *scan, const char *path, int depth)
+{
+    if (scan->watch->fd >= 0)
+        inotify_add_watch(scan->watch->fd, path,
+                          WRITTEN | IN_CREATE | IN_ONLYDIR | IN_EXCL_UNLINK);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return;
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        struct stat stat;
+        if (scan->file_count++ >= SCAN_FILES_MAX)
+            break;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+            fstatat(dirfd(dir), entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        if (S_ISREG(stat.st_mode)) {
+            int64_t at_ns =
+                stat.st_mtim.tv_sec * INT64_C(1000000000) + stat.st_mtim.tv_nsec;
+            scan->newest_ns = at_ns > scan->newest_ns ? at_ns : scan->newest_ns;
+        } else if (S_ISDIR(stat.st_mode) && depth < SCAN_DEPTH_MAX) {
+            char below[PATH_MAX];
+            int length = snprintf(below, sizeof below, "%s/%s", path, entry->d_name);
+            if (length > 0 && (size_t)length < sizeof below)
+                scan_folder(scan, below, depth + 1);
+        }
+    }
+    closedir(dir);
+}
+
+/* Whether a file is newer than all seen so far. */
+static bool find_newer_file(struct checkpoint_watch *watch)
+{
+    struct folder_scan scan = { .watch = watch };
+    scan_folder(&scan, watch->path, 0);
+    bool newer = scan.newest_ns > watch->newest_ns;
+    if (newer)
+        watch->newest_ns = scan.newest_ns;
+    return newer;
+}
+
+/* Existing files do not count, unless they are newer than 'since_ns'. */
+static void watch_checkpoints(struct checkpoint_watch *watch, const char *path,
+                              int64_t since_ns)
+{
+    *watch = (struct checkpoint_watch){ .path = path,
+                                        .fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC),
+                                        .newest_ns = since_ns };
+    struct folder_scan scan = { .watch = watch };
+    scan_folder(&scan, path, 0); /* newer files are found by the first poll */
+}
+
+/*
+ * Whether files were written since the last poll; a new folder may hold some that we
+ * missed.
+ */
+static bool read_events(struct checkpoint_watch *watch)
+{
+    _Alignas(struct inotify_event) char bytes[4096];
+    bool written = false, folders = false;
+    for (ssize_t got; (got = read(watch->fd, bytes, sizeof bytes)) > 0;)
+        for (char *at = bytes; at < bytes + got;) {
+            const struct inotify_event *event = (const void *)at;
+            at += sizeof *event + event->len;
+            bool is_folder = event->mask & IN_ISDIR;
+            written = written || (!is_folder && event->mask & WRITTEN);
+            folders = folders || is_folder || event->mask & IN_Q_OVERFLOW;
+        }
+    return (folders && find_newer_file(watch)) || written;
+}
+
+/* Whether a file was written, or moved here, since the last poll. */
+static bool poll_checkpoints(struct checkpoint_watch *watch)
+{
+    if (watch->fd < 0 || !watch->asked) {
+        watch->asked = true;
+        return find_newer_file(watch);
+    }
+    return read_events(watch);
+}
+
 /* --- files -------------------------------------------------------------------------------- */
 
 static void read_files(struct reading *reading)
 {
     double step, loss;
-    if (reading->reads_output && output_reader_read(&reading->output, &step, &loss))
+    if (reading->reads_output && read_output(&reading->output, &step, &loss))
         note_report(reading, step, loss);
-    if (checkpoint_watch_poll(&reading->checkpoints))
+    if (poll_checkpoints(&reading->checkpoints))
         note_checkpoint(reading, PROGRESS_WRITTEN);
 }
 
@@ -202,12 +386,11 @@ static void read_files(struct reading *reading)
 static void open_files(struct reading *reading,
                        const struct progress_reader_setup *setup)
 {
-    reading->reads_output =
-        setup->pattern &&
-        output_reader_init(&reading->output, setup->pattern, NULL) == 0;
+    reading->reads_output = setup->pattern && pattern_init(&reading->output.pattern,
+                                                           setup->pattern, NULL) == 0;
     if (reading->reads_output)
-        output_reader_open(&reading->output, setup->output_path, setup->output_bytes);
-    checkpoint_watch_open(&reading->checkpoints, setup->ckpt_dir, setup->since_ns);
+        open_output(&reading->output, setup->output_path, setup->output_bytes);
+    watch_checkpoints(&reading->checkpoints, setup->ckpt_dir, setup->since_ns);
 }
 
 /* --- the loop ------------------------------------------------------------------------------ */
