@@ -287,8 +287,9 @@ static void observe_event(void *self, const struct view *view,
     if (job->state == JOB_FREE) {
         conditions_drop(&scheduler->conditions, job->id);
         if (scheduler->jobs[event->job].limited)
-            conditions_job_ended(&scheduler->conditions,
-                                 scheduler->jobs[event->job].array_id);
+            conditions_count_array(&scheduler->conditions,
+                                   scheduler->jobs[event->job].array_id,
+                                   /* ended= */ true);
     }
     if (scheduler->conditions.count > 0)
         scheduler->check_conditions = true;
@@ -327,7 +328,8 @@ static void add_recovered(void *context, const struct stored_job *kept, const vo
     if (kept->job.state == JOB_HELD)
         conditions_add(&scheduler->conditions, request, job);
     else if (request->array_limit > 0)
-        conditions_count_started(&scheduler->conditions, request->launch.array_id);
+        conditions_count_array(&scheduler->conditions, request->launch.array_id,
+                               /* ended= */ false);
 }
 
 static void give_up(void *context, const struct stored_job *kept, const char *why)

@@ -140,14 +140,15 @@ bool conditions_wait_outside(struct start_conditions *conditions, uint64_t id,
     return true;
 }
 
-void conditions_job_ended(struct start_conditions *conditions, uint64_t array_id)
+void conditions_count_array(struct start_conditions *conditions, uint64_t array_id,
+                            bool ended)
 {
-    uint32_t open = array_id ? map_find(&conditions->open, array_id) : MAP_NONE;
-    if (open == MAP_NONE)
-        return;
-    if (open > 1)
+    uint32_t open = map_find(&conditions->open, array_id);
+    if (!ended)
+        map_put(&conditions->open, array_id, open == MAP_NONE ? 1 : open + 1);
+    else if (open != MAP_NONE && open > 1)
         map_put(&conditions->open, array_id, open - 1);
-    else
+    else if (open != MAP_NONE)
         map_remove(&conditions->open, array_id);
 }
 
@@ -201,12 +202,6 @@ static bool is_below_array_limit(const struct start_conditions *conditions,
     return open == MAP_NONE || open < condition->array_limit;
 }
 
-void conditions_count_started(struct start_conditions *conditions, uint64_t array_id)
-{
-    uint32_t open = map_find(&conditions->open, array_id);
-    map_put(&conditions->open, array_id, open == MAP_NONE ? 1 : open + 1);
-}
-
 int64_t conditions_check(struct start_conditions *conditions, int64_t now_ns,
                          void (*met)(void *context, job_id job),
                          void (*never)(void *context, job_id job), void *context)
@@ -229,7 +224,7 @@ int64_t conditions_check(struct start_conditions *conditions, int64_t now_ns,
             continue;
         }
         if (condition->array_limit)
-            conditions_count_started(conditions, condition->array_id);
+            conditions_count_array(conditions, condition->array_id, /* ended= */ false);
         met(context, condition->job);
         remove_condition(conditions, condition);
     }

@@ -65,8 +65,8 @@ void conditions_add(struct start_conditions *conditions, const struct request *r
 void conditions_drop(struct start_conditions *conditions, uint64_t id);
 
 /* A job of a limited array has no conditions any more, or has ended after that. */
-void conditions_count_started(struct start_conditions *conditions, uint64_t array_id);
-void conditions_job_ended(struct start_conditions *conditions, uint64_t array_id);
+void conditions_count_array(struct start_conditions *conditions, uint64_t array_id,
+                            bool ended);
 
 /* Its owner holds it, or no longer; false if the job waits for nothing. */
 bool conditions_hold(struct start_conditions *conditions, uint64_t id, bool held);
