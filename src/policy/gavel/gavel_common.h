@@ -178,21 +178,3 @@ void gavel_pairs_refused(struct gavel_common *common, const struct view *view, j
 /* [column][2] steps per second, 0: not there; false if they can nowhere. */
 bool gavel_pair_rates(struct gavel_common *common, const struct view *view, job_id a,
                       job_id b, double rates[][2]);
-
-/* --- jobs that may use some nodes only (gavel_way.c) --------------------------------- */
-
-/*
- * Whether the waiting job is owed so much more than the holder that it may take its
- * GPUs.
- */
-typedef bool gavel_is_owed_more(const struct gavel_common *common,
-                                const struct view *view, job_id newcomer, job_id other);
-
-/*
- * Place a job that was chosen for 'column' on nodes where others stay that could run
- * elsewhere: they move.  False, and nothing changed, if that does not help or is not
- * fair.
- */
-bool gavel_make_way(const struct gavel_common *common, const struct view *view,
-                    struct plan *plan, job_id newcomer, uint32_t column,
-                    gavel_is_owed_more *is_owed_more);

@@ -48,6 +48,7 @@
 
 #define CHOOSY 1e9     /* more than any gang */
 #define WHOLE 1e-6     /* lines of so nearly as many units as run are whole */
+#define MOVERS_MAX 64  /* jobs that move for one */
 #define REFUSALS_MAX 4 /* grants of a class that are tried in vain in one decision */
 
 /* --- what happens ---------------------------------------------------------------------- */
@@ -205,6 +206,73 @@ static void place_unit(struct gavel_common *common, const struct view *view,
     try_grant(common, plan, guest, unit->column);
 }
 
+/* --- jobs that may use some nodes only ----------------------------------------------------- */
+
+/*
+ * Rounds are chosen by counting GPUs of a type, and a job that stays keeps its GPUs.
+ * So a job that may only run on node 3 can be chosen, and find that another, which
+ * could run anywhere, has been chosen as well and stays on node 3.
+ *
+ *     n2 [. .]  n3 [A A]     X may use n3 only, A any:  A goes to n2, X gets n3
+ *
+ * The job in the way is placed again elsewhere.  If it fits nowhere else it is
+ * preempted only for a job that is owed more; otherwise all stays as it was.
+ */
+struct movers {
+    job_id jobs[MOVERS_MAX];
+    uint32_t count;
+};
+
+static bool grant_on_type(const struct gavel_common *common, struct plan *plan,
+                          job_id job, uint32_t column, job_id beside)
+{
+    struct ask ask = ASK_DEFAULT;
+    ask.types = (uint32_t)1 << common->types[column];
+    ask.beside = beside;
+    return plan_grant(plan, job, &ask);
+}
+
+static bool may_move(const struct gavel_common *common, const struct view *view,
+                     const struct plan *plan, job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    return job_is_preemptible(job) && !job->leaving && job->coming == JOB_NONE &&
+           !plan_changes(plan, id) && !gavel_is_spared(common, view, job);
+}
+
+/* It, and who shares with it, off the newcomer's nodes. */
+static bool move_off(const struct gavel_common *common, const struct view *view,
+                     struct plan *plan, job_id id, job_id newcomer,
+                     struct movers *movers)
+{
+    job_id two[2] = { id, view->jobs[id].partner };
+    uint32_t count = two[1] == JOB_NONE ? 1 : 2;
+    for (uint32_t i = 0; i < count; i++)
+        if (!may_move(common, view, plan, two[i]))
+            return false;
+    if (movers->count + count > MOVERS_MAX)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        plan_revoke(plan, two[i], RULE_ROUND, newcomer);
+        movers->jobs[movers->count++] = two[i];
+    }
+    return true;
+}
+
+/*
+ * Where it was, if its GPUs are not taken; else elsewhere, beside its partner or
+ * alone.
+ */
+static bool seat_again(const struct gavel_common *common, const struct view *view,
+                       struct plan *plan, job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    uint32_t column = common->column_of[job->type_now];
+    return (job->partner != JOB_NONE &&
+            grant_on_type(common, plan, id, column, job->partner)) ||
+           grant_on_type(common, plan, id, column, JOB_NONE);
+}
+
 /* The waiting job is owed more than the one that runs, by more than a round. */
 static bool is_owed_more(const struct gavel_common *common, const struct view *view,
                          job_id newcomer, job_id other)
@@ -212,6 +280,34 @@ static bool is_owed_more(const struct gavel_common *common, const struct view *v
     return accounts_credit(common, newcomer, view->now_ns) >
            accounts_credit(common, other, view->now_ns) +
                STAYS * common->rounds->round_s;
+}
+
+/*
+ * Place a job that was chosen for 'column' on nodes where others stay that could run
+ * elsewhere: they move.  False, and nothing changed, if that does not help or is not
+ * fair.
+ */
+static bool make_way_for(const struct gavel_common *common, const struct view *view,
+                         struct plan *plan, job_id newcomer, uint32_t column)
+{
+    const struct node_set *set = view->jobs[newcomer].set;
+    size_t mark = plan_mark(plan);
+    struct movers movers = { .count = 0 };
+    bool seated = false;
+    for (uint32_t i = common->job_count; set && i-- > 0 && !seated;) {
+        job_id id = common->jobs[i];
+        const struct job *job = &view->jobs[id];
+        if (job_runs(job) && job->type_now == common->types[column] &&
+            node_set_touches(set, view_seats(view, id), job->seats.count) &&
+            move_off(common, view, plan, id, newcomer, &movers))
+            seated = grant_on_type(common, plan, newcomer, column, JOB_NONE);
+    }
+    for (uint32_t i = 0; seated && i < movers.count; i++)
+        seated = seat_again(common, view, plan, movers.jobs[i]) ||
+                 is_owed_more(common, view, newcomer, movers.jobs[i]);
+    if (!seated)
+        plan_undo(plan, mark);
+    return seated;
 }
 
 /* Jobs that may use some nodes only were chosen, and others stay there. */
@@ -223,8 +319,7 @@ static void make_way(struct gavel_common *common, const struct view *view,
         for (uint32_t side = 0; side < 2; side++) {
             job_id id = rounds->units[i].jobs[side];
             if (id != JOB_NONE && common->entries[id].set && !plan_holds(plan, id) &&
-                gavel_make_way(common, view, plan, id, rounds->units[i].column,
-                               is_owed_more))
+                make_way_for(common, view, plan, id, rounds->units[i].column))
                 rounds->granted++;
         }
 }
