@@ -146,9 +146,11 @@ void conditions_count_array(struct start_conditions *conditions, uint64_t array_
     uint32_t open = map_find(&conditions->open, array_id);
     if (!ended)
         map_put(&conditions->open, array_id, open == MAP_NONE ? 1 : open + 1);
-    else if (open != MAP_NONE && open > 1)
+    else if (array_id == 0 || open == MAP_NONE)
+        return;
+    else if (open > 1)
         map_put(&conditions->open, array_id, open - 1);
-    else if (open != MAP_NONE)
+    else
         map_remove(&conditions->open, array_id);
 }
 
