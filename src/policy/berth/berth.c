@@ -456,7 +456,6 @@ static int berth_decide(void *self, const struct view *view, struct plan *plan,
     place_others(berth, view, plan, kept_types);
     bool freed = berth->freed_types != 0;
     moves_make(berth, view, plan);
-    moves_trade(berth, view, plan);
     if (freed && waiting == 0)
         resizes_grow(berth, view, plan);
     return 0;

@@ -121,9 +121,9 @@ double price_of_stopping(const struct berth_policy *berth, const struct view *vi
 
 void trials_place(struct berth_policy *berth, const struct view *view,
                   struct plan *plan);
+
+/* To types of which GPUs became free; then jobs that both gain by it trade places. */
 void moves_make(struct berth_policy *berth, const struct view *view, struct plan *plan);
-void moves_trade(struct berth_policy *berth, const struct view *view,
-                 struct plan *plan);
 
 void resizes_grow(struct berth_policy *berth, const struct view *view,
                   struct plan *plan);

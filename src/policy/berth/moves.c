@@ -100,20 +100,6 @@ static uint32_t move_between(struct berth_policy *berth, const struct view *view
     return moved;
 }
 
-void moves_make(struct berth_policy *berth, const struct view *view, struct plan *plan)
-{
-    uint32_t moved = 0;
-    for (uint32_t to = 0; to < view->cluster->type_count; to++) {
-        if (!(berth->freed_types >> to & 1) || view->free->shelves[to].gpu_count == 0)
-            continue;
-        for (uint32_t from = 0; from < view->cluster->type_count && moved < MOVES_MAX;
-             from++)
-            if (from != to)
-                moved += move_between(berth, view, plan, from, to);
-    }
-    berth->freed_types = 0;
-}
-
 /* What both jobs together save by exchanging their places; at most 0: do not. */
 static double trade_gain_s(const struct berth_policy *berth, const struct view *view,
                            job_id a, job_id b)
@@ -173,7 +159,8 @@ static void trade_places(struct plan *plan, const struct view *view, job_id a, j
         plan_undo(plan, mark);
 }
 
-void moves_trade(struct berth_policy *berth, const struct view *view, struct plan *plan)
+static void make_trades(struct berth_policy *berth, const struct view *view,
+                        struct plan *plan)
 {
     for (uint32_t i = 0; i < berth->fresh_count; i++) {
         job_id id = berth->fresh[i];
@@ -184,4 +171,19 @@ void moves_trade(struct berth_policy *berth, const struct view *view, struct pla
             trade_places(plan, view, id, other);
     }
     berth->fresh_count = 0;
+}
+
+void moves_make(struct berth_policy *berth, const struct view *view, struct plan *plan)
+{
+    uint32_t moved = 0;
+    for (uint32_t to = 0; to < view->cluster->type_count; to++) {
+        if (!(berth->freed_types >> to & 1) || view->free->shelves[to].gpu_count == 0)
+            continue;
+        for (uint32_t from = 0; from < view->cluster->type_count && moved < MOVES_MAX;
+             from++)
+            if (from != to)
+                moved += move_between(berth, view, plan, from, to);
+    }
+    berth->freed_types = 0;
+    make_trades(berth, view, plan);
 }
