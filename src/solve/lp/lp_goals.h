@@ -27,3 +27,13 @@ static inline int lp_gave_up(struct error *err)
 {
     return error_set(err, -EDOM, "the linear programme's solver gave up");
 }
+
+/*
+ * Of all shares that keep unit[j] * rate[j] >= floor[j], those with the largest sum of
+ * normalised rates.  Where the solver gives up the shares stay as they are.
+ */
+void lp_break_ties(const struct problem *problem, const double *unit,
+                   const double *floor, struct shares *shares);
+
+/* The least level that jobs have when each has an equal part: a scale for the others. */
+double lp_level_scale(const struct problem *problem, const double *unit);
