@@ -50,11 +50,6 @@ double rate_per_s(const struct rate *rate)
 
 /* --- time by size ------------------------------------------------------------------- */
 
-void rate_model_init(struct rate_model *model)
-{
-    memset(model, 0, sizeof *model);
-}
-
 /* Least squares of w/a + t0 over the sizes, neither below 0. */
 static void fit_sizes(struct rate_model *model)
 {

@@ -57,7 +57,10 @@ struct rate_model {
     double work_s, fixed_s; /* w and t0 */
 };
 
-void rate_model_init(struct rate_model *model);
+static inline void rate_model_init(struct rate_model *model)
+{
+    *model = (struct rate_model){ 0 };
+}
 
 /*
  * An iteration took 'seconds' on that many GPUs.  One that took many times as long as

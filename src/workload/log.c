@@ -31,18 +31,6 @@ bool log_has_time(const struct table *table, uint32_t column)
     return true;
 }
 
-bool log_has_ended(const char *state)
-{
-    static const char *const ends[] = {
-        "COMPLETED", "CANCELLED", "CANCELED",  "FAILED",    "TIMEOUT", "NODE_FAIL",
-        "PREEMPTED", "DEADLINE",  "BOOT_FAIL", "OUT_OF_ME", NULL,
-    };
-    for (const char *const *e = ends; *e; e++)
-        if (strncasecmp(state, *e, strlen(*e)) == 0)
-            return true;
-    return false;
-}
-
 const char *log_reason(uint64_t gpus, bool ended, bool started, int64_t run_ns)
 {
     if (gpus == 0)
