@@ -762,6 +762,20 @@ bool plan_grant(struct plan *plan, job_id id, const struct ask *ask)
     return false;
 }
 
+bool plan_grant_free(struct plan *plan, job_id id, const struct ask *ask)
+{
+    size_t mark = plan_mark(plan);
+    if (!plan_grant(plan, id, ask))
+        return false;
+    const struct change *change = last_change(plan, id);
+    for (uint32_t i = 0; change && i < change->pending_count; i++)
+        if (plan_pending(plan, change)[i].victim != id) {
+            plan_undo(plan, mark);
+            return false;
+        }
+    return true;
+}
+
 /* --- taking back ------------------------------------------------------------------- */
 
 static void undo_grant(struct plan *plan, const struct change *change)

@@ -50,6 +50,9 @@ struct ask {
  */
 bool plan_grant(struct plan *plan, job_id job, const struct ask *ask);
 
+/* The same, but no other job has to stop for it: on free resources, or on its own. */
+bool plan_grant_free(struct plan *plan, job_id job, const struct ask *ask);
+
 /*
  * Preempt a running job; the rule and the beneficiary are for the ledger.  It must not be
  * about to change its size, nor be changed by this plan yet: otherwise the plan is refused.

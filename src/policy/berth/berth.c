@@ -18,7 +18,7 @@
  *
  * No cycles.  A job preempts only jobs with larger keys.  The key of a waiting job does not
  * change, that of a running job falls as its work is done, or rises each time a guess is
- * exceeded, which happens once per doubling of its work.  So between two such rises a victim
+ * exceeded or its model becomes good, which happens finitely often (value.c).  So between two such rises a victim
  * never preempts its beneficiary.  Trades raise a potential (moves.c); a move ends on a
  * faster type.  Jobs that waited too long are preempted by trial jobs alone.
  */

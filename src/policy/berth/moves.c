@@ -66,18 +66,9 @@ static bool move_job(const struct berth_policy *berth, const struct view *view,
                      struct plan *plan, job_id id, uint32_t type)
 {
     struct ask ask = ASK_DEFAULT;
-    size_t mark = plan_mark(plan);
     ask.types = 1u << type;
     ask.avoid = &berth->aside;
-    if (!plan_grant(plan, id, &ask))
-        return false;
-    const struct change *change = plan_change(plan, plan_change_count(plan) - 1);
-    for (uint32_t i = 0; i < change->pending_count; i++)
-        if (plan_pending(plan, change)[i].victim != id) {
-            plan_undo(plan, mark);
-            return false;
-        }
-    return true;
+    return plan_grant_free(plan, id, &ask);
 }
 
 /* Move jobs of type 'from' into free GPUs of type 'to'; returns how many. */

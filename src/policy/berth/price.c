@@ -1,9 +1,11 @@
 /*
  * price.c - what stopping a job costs.
  *
- *     waste(j) = GPUs x (pause + load + lost) x (1 + preemptions so far)      GPU-seconds
+ *     waste(j) = GPUs x (pause + load + lost)                                 GPU-seconds
+ *     price(j) = waste(j) x (1 + preemptions so far)
  *     lost(j)  = chance that it cannot save in its grace period x work since it last saved
  *
+ * The test of a swap counts the waste; trial jobs, aged jobs, moves and resizes the price.
  * A job that was preempted often is dear, not untouchable.  A job that cannot save in time is
  * killed and starts again from its last checkpoint: without 'lost', jobs that never save kill
  * each other for ever.

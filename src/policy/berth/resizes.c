@@ -70,18 +70,9 @@ static bool resize_job(struct plan *plan, const struct view *view, job_id id,
                        uint32_t gpus)
 {
     struct ask ask = ASK_DEFAULT;
-    size_t mark = plan_mark(plan);
     ask.gpus = gpus;
     ask.types = 1u << view->jobs[id].type_now;
-    if (!plan_grant(plan, id, &ask))
-        return false;
-    const struct change *change = plan_change(plan, plan_change_count(plan) - 1);
-    for (uint32_t i = 0; i < change->pending_count; i++)
-        if (plan_pending(plan, change)[i].victim != id) {
-            plan_undo(plan, mark);
-            return false;
-        }
-    return true;
+    return plan_grant_free(plan, id, &ask);
 }
 
 void resizes_grow(struct berth_policy *berth, const struct view *view,

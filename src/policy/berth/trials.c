@@ -194,19 +194,6 @@ static void try_waiting(struct berth_policy *berth, const struct view *view,
     }
 }
 
-/* Start on GPUs of that type that are free now. */
-static bool grant_free(struct plan *plan, job_id id, const struct ask *ask)
-{
-    size_t mark = plan_mark(plan);
-    if (!plan_grant(plan, id, ask))
-        return false;
-    size_t count = plan_change_count(plan);
-    if (count == 0 || plan_change(plan, count - 1)->pending_count == 0)
-        return true;
-    plan_undo(plan, mark);
-    return false;
-}
-
 /* The whole gang goes on one node of that type. */
 static bool fits_one_node(const struct view *view, const struct job *job, uint32_t type)
 {
@@ -222,7 +209,7 @@ static bool take_way(struct berth_policy *berth, const struct view *view,
     ask.types = 1u << way->type;
     ask.avoid = &berth->aside;
     if (way->kind == WAY_FREE)
-        return grant_free(plan, id, &ask);
+        return plan_grant_free(plan, id, &ask);
     if (way->kind == WAY_WAIT) {
         bits_set(&berth->aside, way->node);
         return false;
@@ -252,7 +239,7 @@ static struct trial_way find_way(struct berth_policy *berth, const struct view *
         ask.types = 1u << t;
         ask.avoid = &berth->aside;
         size_t mark = plan_mark(plan);
-        if (grant_free(plan, id, &ask)) {
+        if (plan_grant_free(plan, id, &ask)) {
             plan_undo(plan, mark);
             best = (struct trial_way){ .kind = WAY_FREE, .cost = base, .type = t };
             continue;
@@ -265,7 +252,7 @@ static struct trial_way find_way(struct berth_policy *berth, const struct view *
     return best;
 }
 
-/* A gang of several nodes: whoever is cheapest leaves, until it fits. */
+/* A gang of several nodes: the cheapest jobs are preempted until it fits. */
 static bool clear_nodes(struct berth_policy *berth, const struct view *view,
                         struct plan *plan, job_id id)
 {

@@ -12,8 +12,15 @@
  * the best ratio of "done by then" to "time spent", with S the work of finished jobs of the
  * class and a what the job has done.  A known job's index is 1 / (work left), so known and
  * unknown jobs are on one scale; shortest remaining time and least attained service are its
- * two ends.  A guess changes only when the work done has doubled, so a running job's key
- * rises finitely often, and two jobs cannot preempt each other in turns.
+ * two ends.
+ *
+ * A job that reports its loss has two rewards: a good model, and its end.  Until its model is
+ * good, its key is the smaller of (work to a good model) / QUALITY and (work left) / (1 + QUALITY),
+ * each with the time to resume.
+ *
+ * A guess changes only when the work done has doubled, the step of a good model only when the
+ * reports have doubled, and a model becomes good once.  So a running job's key rises finitely
+ * often, and two jobs cannot preempt each other in turns.
  *
  * Sources: Gittins (1979); Aalto, Ayesta, Righter (2009); gang as in xion.c.
  */

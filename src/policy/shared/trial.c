@@ -168,19 +168,6 @@ bool trial_preempt_until_fits(void *self, const struct view *view, struct plan *
     return preempt_in_order(trial, view, plan, job);
 }
 
-/* Start on GPUs that are free now, not on a pending allocation. */
-static bool start_now(struct plan *plan, job_id job)
-{
-    size_t mark = plan_mark(plan);
-    if (!plan_grant(plan, job, NULL))
-        return false;
-    size_t count = plan_change_count(plan);
-    if (count == 0 || plan_change(plan, count - 1)->pending_count == 0)
-        return true;
-    plan_undo(plan, mark);
-    return false;
-}
-
 int trial_decide(void *self, const struct view *view, struct plan *plan,
                  struct arena *scratch, struct error *err)
 {
@@ -205,7 +192,7 @@ int trial_decide(void *self, const struct view *view, struct plan *plan,
         return 0; /* GPUs that become free are kept for the trial jobs */
     for (job_id job = trial->others.first; job != JOB_NONE;
          job = fifo_queue_next(&trial->others, job))
-        if (!start_now(plan, job))
+        if (!plan_grant_free(plan, job, NULL))
             break;
     return 0;
 }
