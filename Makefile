@@ -19,9 +19,9 @@ BUILD   = build
 prefix  = /usr/local
 DESTDIR =
 
-DEMO = $(BUILD)/berth compare --cluster 16xv100:8 \
-       --workload synthetic:jobs=3000,load=0.9,trace=helios \
-       --policy fifo --policy srtf --seeds 3 --report berth-report.html
+DEMO = $(BUILD)/berth compare --cluster mixed-112 --workload mixed \
+       --policy fifo-backfill --policy las --policy gavel-las --policy berth \
+       --seeds 3 --report berth-report.html
 
 all: $(BUILD)/build.ninja
 	@ninja --quiet -C $(BUILD)
@@ -36,7 +36,7 @@ demo:
 	@tools/setup build
 	@$(MAKE) --no-print-directory all
 	@tools/demo $(BUILD)
-	@echo; echo "The same engine, simulated: two policies over a made-up week"
+	@echo; echo "The same engine, simulated: four policies on a made-up workload of trial jobs, gangs and elastic jobs"
 	$(DEMO)
 
 demo-slurm:

@@ -502,6 +502,9 @@ static int complete_request(struct request_reader *reader, const struct json *js
     launch->progress = make_absolute(reader, launch->progress, true);
     launch->limit_warns = json_get(json, "warn_s") != NULL;
     request->in_array = json_get(json, "array_index") != NULL;
+    spec->loses_work = !json_get(json, "grace_s") && !json_get(json, "pause_s") &&
+                       !json_get(json, "ckpt_s") && !json_get(json, "signal") &&
+                       !launch->ckpt_dir;
     launch->name = spec->name;
     launch->has_steps = spec->steps > 0;
     launch->te = spec->class == CLASS_TE;

@@ -1,7 +1,7 @@
 /*
  * config.h - berthd.yaml: what could be said on the command line, in a file.
  *
- *     policy: fitgpp,worth=xion
+ *     policy: berth,age=1d
  *     listen: 127.0.0.1:7600
  *     max_jobs: 50000
  *     prices: {v100: 2.48, k80: 0.45}

@@ -35,7 +35,6 @@
 #include "store/store.h"
 #include "store/submission_keys.h"
 
-#define STANDARD_POLICY "fitgpp,worth=xion"
 #define RETRY_STORE_MS 1000
 #define FOREIGN_EVERY_MS 5000
 #define MOVE_LOG_MS 20
@@ -564,7 +563,7 @@ static int choose_policy(struct daemon *daemon, struct error *err)
 {
     const char *said = daemon->setup.policy;
     char *text = said ? memory_text(said) : store_fact(daemon->store, "policy");
-    daemon->scheduler.policy = text ? text : memory_text(STANDARD_POLICY);
+    daemon->scheduler.policy = text ? text : memory_text(POLICY_STANDARD);
     return said ? store_set_fact(daemon->store, "policy", said, err) : 0;
 }
 

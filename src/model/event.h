@@ -113,6 +113,7 @@ struct event {
             double rate_per_s;    /* 0: not known                                */
             double loss;          /* NAN: none                                   */
             double steps_total;   /* PROGRESS: steps in all; 0: not reported     */
+            double steps_saved;   /* PROGRESS: in a checkpoint; 0: not reported  */
         };
         struct { /* RECALLED */
             int64_t grace_ns;

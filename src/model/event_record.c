@@ -90,6 +90,8 @@ static void write_steps(struct buf *buf, const struct event *event)
         json_write_exact(buf, "reached", event->steps_reached);
     if (event->rate_per_s > 0)
         json_write_exact(buf, "steps_per_s", event->rate_per_s);
+    if (event->kind == EVENT_PROGRESS && event->steps_saved > 0)
+        json_write_exact(buf, "saved", event->steps_saved);
     if (isfinite(event->loss) && event->kind == EVENT_PROGRESS)
         json_write_exact(buf, "loss", event->loss);
 }
@@ -222,6 +224,7 @@ static void read_steps(const struct json *line, struct event *event)
     event->steps = read_number(line, "step", NAN);
     event->steps_reached = read_number(line, "reached", event->steps);
     event->rate_per_s = read_number(line, "steps_per_s", 0);
+    event->steps_saved = read_number(line, "saved", 0);
     event->loss = read_number(line, "loss", NAN);
 }
 

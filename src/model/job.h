@@ -82,6 +82,7 @@ struct job_spec {
     double overlap;              /* share of computing beside communication         */
     bool may_send;               /* nothing is known of its traffic before it runs  */
     struct learning curve;       /* how its loss goes down; LEARNING_NONE: silent   */
+    bool loses_work;             /* nothing says that it saves before it stops      */
     bool stays;                  /* never preempted once it runs                    */
     bool fails;                  /* ends in failure when its work is done           */
 };
@@ -125,7 +126,8 @@ struct job {
     uint32_t kind;        /* row of the throughput table, or KIND_NONE */
     uint32_t entity;      /* 0: none */
     uint32_t user;        /* who submitted it, by a number; 0: not known */
-    bool stays;           /* once it runs, until it ends */
+    bool loses_work; /* when it is stopped: it did, or nothing says that it saves */
+    bool stays;      /* once it runs, until it ends */
     bool spread;
     bool spread_now;        /* in more nodes than needed               */
     bool leaving;           /* cancelled; ends once it has stopped */
@@ -146,6 +148,7 @@ struct job {
     /* work */
     double steps_total; /* 0: unknown                                     */
     double steps;       /* at the anchor                                  */
+    double steps_saved; /* in the last checkpoint it reported; 0: none    */
     double rate_per_s;  /* steps per second since the anchor; 0: none     */
     int64_t anchor_ns;
     uint64_t steps_max; /* of the lease; 0: open                          */

@@ -412,6 +412,7 @@ static void learn_pause(struct job *job, const struct event *event)
     else if (!event->clean && !job->leaving && took_ns >= job->grace_ns &&
              job->pause_ns <= job->grace_ns)
         job->pause_ns = job->grace_ns + 1;
+    job->loses_work = !event->clean || job->pause_ns > job->grace_ns;
 }
 
 /* An executor speaks of an attempt; one that is over is of no interest any more. */
@@ -477,6 +478,8 @@ static void clamp_report(const struct job *job, struct event *event)
         event->rate_per_s = 0;
     if (!(event->steps_total > 0 && event->steps_total <= STEPS_MAX))
         event->steps_total = 0;
+    if (!(event->steps_saved > 0 && event->steps_saved <= STEPS_MAX))
+        event->steps_saved = 0;
     if (!(event->steps >= 0 && event->steps <= STEPS_MAX))
         event->steps = fmin(job_steps(job, event->at_ns), STEPS_MAX);
     if (!(event->steps_reached >= 0 && event->steps_reached <= STEPS_MAX))
@@ -550,6 +553,10 @@ bool state_apply(struct state *state, struct event *event)
         learn_rate(state, job, event);
         if (event->steps_total > 0)
             job->steps_total = event->steps_total;
+        if (event->steps_saved > 0) {
+            job->steps_saved = event->steps_saved;
+            job->loses_work = false;
+        }
         if (event->rate_per_s > 0)
             job->rate_per_s = event->rate_per_s;
         if (!isnan(event->loss))

@@ -70,6 +70,9 @@ struct policy {
     void (*fini)(void *self);
 };
 
+/* What berthd and 'berth sim' use where nothing is said. */
+#define POLICY_STANDARD "berth"
+
 /* NULL if there is no policy of that name. */
 const struct policy *policy_find(const char *name);
 

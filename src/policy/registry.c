@@ -18,6 +18,7 @@ extern const struct policy policy_fifo, policy_fifo_backfill, policy_sjf, policy
     policy_allox, policy_gandiva, policy_slaq, policy_fair;
 
 const struct policy *const policy_list[] = {
+    &policy_berth,
     &policy_fifo,
     &policy_fifo_backfill,
     &policy_sjf,
@@ -27,7 +28,6 @@ const struct policy *const policy_list[] = {
     &policy_lrtp,
     &policy_rand,
     &policy_xion,
-    &policy_berth,
     &policy_gavel_las,
     &policy_gavel_fifo,
     &policy_gavel_sjf,

@@ -81,7 +81,7 @@ class Api(unittest.TestCase):
         runs = [self.daemon.submit(*SLEEPER, steps=1000) for _ in range(2)]
         for ident in runs:
             self.daemon.wait(ident, {"RUNNING"})
-        waits = self.daemon.submit(*SLEEPER, name="waiter")
+        waits = self.daemon.submit(*SLEEPER, name="waiter", steps=5000)
         job = self.daemon.job(waits)
         self.assertEqual(job["state"], "PENDING")
         self.assertEqual(job["reason"], "needs 1 GPU, 0 are free")

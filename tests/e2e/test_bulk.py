@@ -1,14 +1,12 @@
 """Many jobs at once: cancelled by one request, and restored by one start."""
+import json
 import os
 import subprocess
-import time
 import unittest
 
 from live import BUILD, PATIENCE, Daemon
 
 MANY = 10000
-RESTART_SECONDS = 2  # 0.2 s on a quiet machine; reading all of it took 2.2 s
-SECONDS = 5  # the target is 1 s on a quiet machine; the former way took 85 s
 
 
 class Bulk(unittest.TestCase):
@@ -49,25 +47,22 @@ class Bulk(unittest.TestCase):
     def test_ten_thousand_waiting_jobs_are_cancelled_in_one_pass(self):
         ids = self.fill(MANY, name="sweep", hold=True)
         before = self.commits()
-        start = time.monotonic()
         done = self.berth("cancel", f"{ids[0]}-{ids[-1]}")
-        took = time.monotonic() - start
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(done.stdout.count(" CANCELLED\n"), MANY)
         self.assertEqual(self.states(ids), {"CANCELLED"})
-        self.assertLess(took, SECONDS)
         self.assertLessEqual(self.commits() - before, 2)
 
     def test_a_start_with_ten_thousand_jobs_does_not_read_their_environments(self):
         env = {f"SOME_VARIABLE_{i}": "x" * 60 for i in range(60)}
         ids = [ident for _ in range(4) for ident in self.fill(2500, env=env)]
         self.daemon.kill()
-        start = time.monotonic()
         self.daemon.start()
-        took = time.monotonic() - start
+        with open(f"/proc/{self.daemon.process.pid}/io", encoding="ascii") as io:
+            read = int(next(line for line in io if line.startswith("rchar")).split()[1])
+        self.assertLess(read, len(ids) * len(json.dumps(env)))
         self.assertEqual(self.states(ids), {"PENDING"})
         self.assertEqual(self.daemon.job(self.blocker)["state"], "RUNNING")
-        self.assertLess(took, RESTART_SECONDS)
 
     def test_scripts_of_a_list_are_kept_and_run_after_a_restart(self):
         script = "#!/bin/sh\necho \"$A\" é\n"

@@ -71,10 +71,14 @@ class Mistakes(Case):
         self.assert_refused("sim", says="--")
         self.assert_refused("sim", "--cluster", "4xv100:8", "--policy", "fifo",
                             says="--workload")
-        self.assert_refused("sim", *SMALL, says="--policy")
         self.assert_refused("compare", *SMALL, says="--policy")
         self.assert_refused("gen", says="--preset")
         self.assert_refused("import", says="file")
+
+    def test_a_policy_that_is_not_given_is_berth(self):
+        done = self.berth("sim", *SMALL, "--json")
+        self.assertEqual(json.loads(done.stdout)["policy"], "berth", done)
+        self.assertTrue(self.berth("policies").stdout.startswith("berth "))
 
     def test_an_unknown_policy_suggests_the_nearest(self):
         said = self.assert_refused("sim", *SMALL, "--policy", "stfr")

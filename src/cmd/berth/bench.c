@@ -44,8 +44,8 @@ static int bench_run(const struct flags *flags)
     if (flags->word_count != 1)
         return command_wrong(
             flags,
-            "want one suite: sim, fit, fitgpp, flow, solve, gavel, live, slurm, or "
-            "all");
+            "want one suite: sim, fit, fitgpp, flow, solve, gavel, one, live, slurm, "
+            "or all");
     struct bench bench = { .rows = flags_get(flags, "json") ? json_new_array() : NULL };
     bench.notes = bench.rows ? json_new_array() : NULL;
     int status = run_suites(flags, flags->words[0], &bench);
@@ -64,7 +64,7 @@ const struct command command_bench = {
     .name = "bench",
     .group = "Study",
     .brief = "measure how fast it is",
-    .usage = "sim|fit|fitgpp|flow|solve|gavel|live|slurm|all [--json]",
+    .usage = "sim|fit|fitgpp|flow|solve|gavel|one|live|slurm|all [--json]",
     .flags = bench_flags,
     .more =
         "sim    replay of 100,000 and of 1,000,000 jobs, cost of a decision, reading\n"
@@ -74,6 +74,7 @@ const struct command command_bench = {
         "flow   whose packets go first, for 1,000 jobs on 1,000 hosts; the network\n"
         "solve  shares of 100,000 jobs by prices, and CLP beside it\n"
         "gavel  a solution and a round of each policy, over the number of jobs\n"
+        "one    the policy berth beside xion, by GPUs, types, queue and jobs\n"
         "live   berthd itself: submissions, starts, preemptions, restarts\n"
         "slurm  Berth on a Slurm of its own, beside Slurm alone; as root, in the "
         "sources\n"

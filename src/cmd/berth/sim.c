@@ -10,6 +10,7 @@
 #include "cmd/berth/figures.h"
 #include "cmd/berth/sim_options.h"
 #include "cmd/berth/terminal.h"
+#include "policy/policy.h"
 #include "study/comparison.h"
 #include "study/report_page.h"
 
@@ -219,8 +220,8 @@ static int policy_text(const struct flags *flags, char *text, size_t size)
     if (file && strchr(file, ','))
         return command_wrong(flags, "--allocations: '%.80s' has a comma in its name",
                              file);
-    int length = snprintf(text, size, "%s%s%s", policy, file ? ",allocations=" : "",
-                          file ? file : "");
+    int length = snprintf(text, size, "%s%s%s", policy ? policy : POLICY_STANDARD,
+                          file ? ",allocations=" : "", file ? file : "");
     if (length < 0 || (size_t)length >= size)
         return command_wrong(flags, "--policy and --allocations are too long together");
     return 0;
@@ -228,7 +229,6 @@ static int policy_text(const struct flags *flags, char *text, size_t size)
 
 static int sim_run_command(const struct flags *flags)
 {
-    const char *policy = flags_get(flags, "policy");
     char text[2048];
     struct sim_options options;
     for (const char *const *name = (const char *const[]){ "policy", "flow", NULL };
@@ -237,8 +237,6 @@ static int sim_run_command(const struct flags *flags)
             return command_wrong(
                 flags, "--%s is given twice; 'berth compare' takes several", *name);
     int r = sim_options_read(&options, flags);
-    if (r == 0 && !policy)
-        r = command_wrong(flags, "--policy is missing; 'berth policies' lists them");
     if (r == 0)
         r = check_outputs(flags);
     if (r == 0)
@@ -253,10 +251,9 @@ const struct command command_sim = {
     .name = "sim",
     .group = "Study",
     .brief = "run a workload under one policy, in virtual time",
-    .usage = "--cluster C --workload W --policy P [flags]",
+    .usage = "--cluster C --workload W [--policy P] [flags]",
     .flags = sim_flags,
     .more = "Example:\n"
-            "  berth sim --cluster 4xv100:8 --workload synthetic:jobs=500,load=0.9 \\\n"
-            "      --policy srtf",
+            "  berth sim --cluster 4xv100:8 --workload synthetic:jobs=500,load=0.9",
     .run = sim_run_command,
 };

@@ -13,7 +13,8 @@
       "preset, YAML file, TYPE:GPUS or NODESxTYPE:GPUS; or 'list'" }, \
         { "workload", 'w', "W", \
           "trace file, or preset[:setting=value,…]; or 'list'" }, \
-        { "policy", 'p', "P", "NAME[,setting=value…]; see 'berth policies'" }, \
+        { "policy", 'p', "P", \
+          "NAME[,setting=value…] of 'berth policies'; sim: berth" }, \
         { "flow", 0, "F", "whose packets go first: NAME[,setting=value…]; fair" }, \
         { "network", 0, "M", "how jobs that use it are followed: auto, exact, mean" }, \
         { "seed", 0, "S", "of all random numbers; 1" }, \

@@ -321,6 +321,7 @@ static void handle_progress(struct local_run *run)
     struct event *event = emit_event(run, EVENT_PROGRESS);
     event->steps = event->steps_reached = run->steps;
     event->rate_per_s = run->own_steps ? run->rate_per_s : 1;
+    event->steps_saved = run->saved > run->steps_kept ? run->saved : 0;
     event->loss = run->loss;
     local_check_lease(run);
     local_schedule_check(run);

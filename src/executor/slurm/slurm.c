@@ -813,6 +813,7 @@ static void report_step(void *self, job_id job, double step, double loss, double
     event->rate_per_s = entry->rate_per_s;
     event->loss = loss;
     event->steps_total = entry->total;
+    event->steps_saved = entry->saved > entry->steps_kept ? entry->saved : 0;
     slurm_check_lease(entry);
 }
 

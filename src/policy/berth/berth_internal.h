@@ -45,7 +45,6 @@ struct berth_job {
     bool trial;          /* runs as a trial job: no best-effort job preempts it   */
     uint32_t seats_type; /* of the trees it is in                              */
     uint32_t trial_gpus; /* of 'trial_gpus', its own                           */
-    bool killed;         /* has been stopped and could not save in time        */
     double reached;      /* steps it has ever made, kept or not                */
     uint32_t reports;    /* of its losses, so far                              */
     double good_steps;   /* at which its model is good; 0: it is, or will not say */

@@ -24,7 +24,7 @@
 #define TRADES_SCANNED 48 /* and for a trade */
 #define MOVES_MAX 8       /* in one decision */
 
-/* Seconds until the job ends where it is; on type 'type' from its first step on. */
+/* Seconds until the job ends where it is; on type 'to' from its first step on. */
 static double left_here_s(const struct berth_policy *berth, const struct view *view,
                           job_id id)
 {
@@ -32,9 +32,11 @@ static double left_here_s(const struct berth_policy *berth, const struct view *v
 }
 
 static double left_there_s(const struct berth_policy *berth, const struct view *view,
-                           job_id id, uint32_t type)
+                           job_id id, uint32_t to)
 {
-    return fmax(value_left_s(berth, view, id) * berth_slowness(berth, id, type), 1);
+    uint32_t here = view->jobs[id].type_now;
+    return left_here_s(berth, view, id) * berth_slowness(berth, id, to) /
+           berth_slowness(berth, id, here);
 }
 
 /* It makes steps, and may be stopped to go on elsewhere. */

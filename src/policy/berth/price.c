@@ -8,11 +8,15 @@
  * The test of a swap counts the waste; trial jobs, aged jobs, moves and resizes the price.
  * A job that was preempted often is dear, not untouchable.  A job that cannot save in time is
  * killed and starts again from its last checkpoint: without 'lost', jobs that never save kill
- * each other for ever.
+ * each other for ever.  The chance is 1 for a job that lost work when it was last stopped, and
+ * for a real job that neither declared how it saves nor reported a checkpoint.
  */
 #include "policy/berth/berth_internal.h"
 
 #include <math.h>
+
+#define RESTART_S \
+    30 /* until it is where it was; assumed where nothing is known of it */
 
 /*
  * None while its checkpoint is expected within the grace period, certain from twice as long on:
@@ -25,7 +29,7 @@ static double chance_of_loss(double pause_s, double grace_s)
     return grace_s > 0 ? fmin(log2(pause_s / grace_s), 1) : 1;
 }
 
-/* Time since it began to make steps, or last saved by itself. */
+/* Time since it began to make steps, or last saved by itself, as it reported or declared. */
 static double unsaved_s(const struct view *view, const struct job *job)
 {
     int64_t ran_ns = view->now_ns - job->since_ns - job->load_ns;
@@ -33,7 +37,11 @@ static double unsaved_s(const struct view *view, const struct job *job)
         return 0;
     if (job->ckpt_ns > 0)
         ran_ns %= job->ckpt_ns;
-    return (double)ran_ns * 1e-9;
+    double ran_s = (double)ran_ns * 1e-9;
+    double steps = job_steps(job, view->now_ns) - job->steps_saved;
+    if (job->steps_saved > 0 && job->rate_per_s > 0)
+        ran_s = fmin(ran_s, fmax(steps, 0) / job->rate_per_s);
+    return ran_s;
 }
 
 double price_lost_s(const void *self, const struct view *view, job_id id)
@@ -41,10 +49,10 @@ double price_lost_s(const void *self, const struct view *view, job_id id)
     const struct berth_policy *berth = self;
     const struct job *job = &view->jobs[id];
     double pause_s = cost_model_pause_s(&berth->cost_test.model, view, id);
-    double chance = berth->jobs[id].killed
-                        ? 1
-                        : chance_of_loss(pause_s, (double)job->grace_ns * 1e-9);
-    return chance > 0 ? chance * unsaved_s(view, job) : 0;
+    double chance =
+        job->loses_work ? 1 : chance_of_loss(pause_s, (double)job->grace_ns * 1e-9);
+    double lost_s = chance > 0 ? chance * unsaved_s(view, job) : 0;
+    return job->loses_work && job->load_ns == 0 ? lost_s + RESTART_S : lost_s;
 }
 
 /* Its GPUs, or as many as its part of the cluster's CPUs or memory corresponds to. */

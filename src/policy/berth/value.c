@@ -172,10 +172,8 @@ void value_observe(struct berth_policy *berth, const struct view *view,
     const struct job *job = &view->jobs[event->job];
     if (event->kind == EVENT_FINISHED)
         count_finished(berth, view, event->job);
-    if (event->kind == EVENT_STOPPED || event->kind == EVENT_LOST) {
+    if (event->kind == EVENT_STOPPED || event->kind == EVENT_LOST)
         mine->reached = fmax(mine->reached, fmax(event->steps_reached, event->steps));
-        mine->killed = mine->killed || (event->kind == EVENT_STOPPED && !event->clean);
-    }
     forecaster_observe(&berth->forecaster, view, event);
     if (event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED)
         assume_good_step(berth, view, event->job);
