@@ -15,9 +15,10 @@ BERTH = os.environ.get("BERTH", os.path.join(BUILD, "berth"))
 ASAN = os.path.join(ROOT, "build-asan")
 
 PAPERS = ["fitgpp", "xion", "gavel", "slaq", "jpas"]
+STUDIES = [*PAPERS, "one"]
 
 # Seconds after which a suite is given up.
-SUITES = {"sim": 240, "fit": 60, "fitgpp": 60, "flow": 60, "solve": 180, "gavel": 180,
+SUITES = {"sim": 240, "fit": 60, "fitgpp": 60, "flow": 60, "solve": 180, "gavel": 180, "one": 300,
           "live": 240, "slurm": 600}
 
 # What is injected: by which tests, how much of it, and with which programs for tests.

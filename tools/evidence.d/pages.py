@@ -8,6 +8,7 @@ import papers
 import records
 import safety
 import speed
+import unified
 import words
 
 BEGIN, END = "<!-- evidence -->\n", "<!-- end of evidence -->\n"
@@ -114,8 +115,9 @@ def index(data, written):
                          words.seeds(record["seeds"]), record["date"]))
     text += words.table(("paper", "figures", "verdicts", "fidelity", "seeds", "measured"), rows,
                         (1,))
-    text += "\n" + papers.VERDICT + "\n## Speed, faults, coverage\n\n"
-    for name, what in (("speed", "how fast it is, beside CLP, task-spooler and Slurm alone"),
+    text += "\n" + papers.VERDICT + "\n## One policy, speed, faults, coverage\n\n"
+    for name, what in (("one", "the policy `berth` in every study, beside the best of each"),
+                       ("speed", "how fast it is, beside CLP, task-spooler and Slurm alone"),
                        ("faults", "what was injected and survived"),
                        ("coverage", "which lines and branches the tests reach")):
         if f"{name}.md" in written:
@@ -135,6 +137,9 @@ def render(data):
         record = records.load("reproduce", paper, data)
         if record:
             files[f"{paper}.md"] = papers.page(record, put(papers.draw(record)), reasons)
+    one = records.load("reproduce", "one", data)
+    if one:
+        files["one.md"] = unified.page(one, put(unified.draw(one)))
     benches = records.load_all("bench", data)
     grown = records.load("speed", "curves", data)
     if benches or grown:

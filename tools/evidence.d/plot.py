@@ -27,6 +27,9 @@ text{font:12px system-ui,-apple-system,'Segoe UI',Helvetica,Arial,sans-serif;fil
 .f0{fill:#60a5fa}.f1{fill:#fbbf24}.f2{fill:#34d399}.f3{fill:#e879f9}.f4{fill:#94a3b8}
 .f5{fill:#f87171}.f6{fill:#22d3ee}.f7{fill:#a78bfa}.f8{fill:#a3e635}.f9{fill:#f59e0b}
 .f10{fill:#f472b6}.f11{fill:#c7d2fe}}
+.shade{stroke:none}.shade0{fill:#16a34a;fill-opacity:.45}.shade1{fill:#16a34a;fill-opacity:.18}
+.shade2{fill:#d97706;fill-opacity:.25}.shade3{fill:#dc2626;fill-opacity:.35}
+.shade4{fill:#b91c1c;fill-opacity:.55}.tiny{font-size:9.5px}.bold{font-weight:700}
 </style>"""
 COLOURS = 12
 WIDTH = 760
@@ -274,4 +277,34 @@ def ranks(title, rows, show, log=False, line=None, high=None):
         drawing.text(max(base, at) + 6, y + step / 2 + 4, show(value), "small")
     if line:
         drawing.line(scale(line), top, scale(line), bottom, "axis")
+    return drawing.svg()
+
+
+SHADES = (0.02, 0.1, 0.3, 1)  # from green to red: above each the next one
+
+
+def shades(title, columns, rows, show):
+    """A table of colours: [(name, {column: value})]; the first row is the one in question."""
+    left, step, top = 128, 20, 118
+    width = (WIDTH - left) / len(columns)
+    drawing = Drawing(top + len(rows) * step + 34, title)
+    for k, name in enumerate(columns):
+        x = left + (k + 0.5) * width
+        drawing.shapes.append(f'<text class="small" transform="translate({number(x + 3)} '
+                              f'{top - 6}) rotate(-50)">{escape(name)}</text>')
+    for r, (name, values) in enumerate(rows):
+        y = top + r * step + (6 if r else 0)
+        drawing.text(left - 6, y + 14, name, "small end bold" if r == 0 else "small end")
+        for k in range(len(columns)):
+            if k in values:
+                shade = sum(values[k] > limit for limit in SHADES)
+                drawing.box(left + k * width + 1, y + 1, width - 2, step - 2,
+                            f"shade shade{shade}")
+                drawing.text(left + (k + 0.5) * width, y + 13.5, show(values[k]), "tiny mid")
+    y, x = top + len(rows) * step + 22, left
+    for k, words in enumerate(("best, or within 2 %", "within 10 %", "within 30 %",
+                               "at most twice", "worse than twice")):
+        drawing.box(x, y - 10, 12, 12, f"shade shade{k}")
+        drawing.text(x + 17, y, words, "small")
+        x += 34 + 6.2 * len(words)
     return drawing.svg()

@@ -19,6 +19,7 @@ SUITES = {
     "flow": "Flows: whose packets go first, for 1,000 jobs on 1,000 hosts; the simulated network",
     "solve": "Shares of GPU time, by prices and by CLP",
     "gavel": "Gavel: a solution and a round over the number of jobs; the paper's window",
+    "one": "The policy berth beside xion: cost of an event, and the longest decision",
     "live": "berthd itself: submissions, starts, preemptions, restarts",
     "slurm": "Berth on a Slurm of its own, beside Slurm alone",
 }
