@@ -29,6 +29,17 @@ MIXED = [
     (5.6, "te", 4, 0.8),
 ]
 
+# Under berth: the gang of trials preempts the first, the last preempts the fifth.
+ORDERED = [
+    (0.0, "be", 1, 8.5),
+    (1.5, "te", 4, 1.2),
+    (2.5, "te", 1, 1.0),
+    (4.0, "be", 1, 4.8),
+    (5.0, "be", 1, 7.3),
+    (6.0, "be", 2, 7.7),
+    (7.0, "be", 2, 1.4),
+]
+
 # Counts its work in a file, a tenth of a second at a time; told to stop, it keeps it.
 JOB = r"""
 import os, signal, sys, time
@@ -46,7 +57,7 @@ while time.monotonic() - begin < work:
 
 
 class Twin(unittest.TestCase):
-    def live(self, policy):
+    def live(self, policy, workload):
         daemon = Daemon("--policy", policy, gpus="v100:4")
         self.addCleanup(daemon.wipe)
         daemon.start()
@@ -62,7 +73,7 @@ class Twin(unittest.TestCase):
                               grace_s=5, pause_s=0.01, load_s=0.01, **{"class": kind})] = number
 
         threads = [threading.Thread(target=arrive, args=(i + 1, *job))
-                   for i, job in enumerate(MIXED)]
+                   for i, job in enumerate(workload)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -70,7 +81,7 @@ class Twin(unittest.TestCase):
         for ident in ids:
             self.assertEqual(daemon.wait(ident)["state"], "COMPLETED")
         events = daemon.events()
-        zero = min(e["at"] - MIXED[ids[e["job"]] - 1][0] for e in events
+        zero = min(e["at"] - workload[ids[e["job"]] - 1][0] for e in events
                    if e["kind"] == "submitted")
         starts, stops, ends = [], {}, {}
         for event in events:
@@ -83,14 +94,14 @@ class Twin(unittest.TestCase):
                 ends[number] = event["at"] - zero
         return starts, stops, ends
 
-    def simulated(self, policy):
+    def simulated(self, policy, workload):
         folder = tempfile.mkdtemp(prefix="berth-twin-")
         self.addCleanup(shutil.rmtree, folder, True)
         jobs, out = os.path.join(folder, "jobs.csv"), os.path.join(folder, "out.csv")
         trace = os.path.join(folder, "trace.json")
         with open(jobs, "w", encoding="utf-8") as file:
             file.write("#berth-jobs 1\nid,class,submit_s,gpus,work_s,grace_s,pause_s,load_s\n")
-            for number, (at, kind, gpus, work) in enumerate(MIXED, 1):
+            for number, (at, kind, gpus, work) in enumerate(workload, 1):
                 file.write(f"{number},{kind},{at},{gpus},{work},5,0.01,0.01\n")
         subprocess.run([os.path.join(BUILD, "berth"), "sim", "--cluster", "1xv100:4",
                         "--workload", jobs, "--policy", policy, "--jobs-out", out,
@@ -102,9 +113,9 @@ class Twin(unittest.TestCase):
         ends = {int(r["id"]): float(r["end_s"]) for r in rows}
         return firsts, stops, ends
 
-    def compare(self, policy):
-        starts, stops, ends = self.live(policy)
-        firsts, sim_stops, sim_ends = self.simulated(policy)
+    def compare(self, policy, workload=MIXED):
+        starts, stops, ends = self.live(policy, workload)
+        firsts, sim_stops, sim_ends = self.simulated(policy, workload)
         # Of those that start together, any may be the first to say so.
         order = [firsts[number] for number in dict.fromkeys(starts)]
         off = {n: round(ends[n] - sim_ends[n], 3) for n in sorted(ends)}
@@ -120,6 +131,9 @@ class Twin(unittest.TestCase):
 
     def test_the_shortest_goes_first(self):
         self.compare("srtf")
+
+    def test_one_policy_does_both(self):
+        self.compare("berth", ORDERED)
 
 
 if __name__ == "__main__":
