@@ -29,7 +29,8 @@
 
 struct arena_block {
     struct arena_block *older;
-    size_t bytes; /* with this header */
+    size_t bytes;       /* with this header */
+    size_t first_bytes; /* of the piece it was made for, which is never poisoned */
 };
 
 #define HEADER_BYTES 64
@@ -52,7 +53,8 @@ static struct arena_block *block_new(struct arena *arena, size_t bytes)
 static void block_free(struct arena *arena, struct arena_block *block)
 {
     arena->held -= block->bytes;
-    ASAN_UNPOISON_MEMORY_REGION(block, block->bytes);
+    ASAN_UNPOISON_MEMORY_REGION((char *)block + HEADER_BYTES + block->first_bytes,
+                                block->bytes - HEADER_BYTES - block->first_bytes);
     munmap(block, block->bytes);
 }
 
@@ -91,6 +93,7 @@ void arena_reset(struct arena *arena)
     memset((char *)block + HEADER_BYTES, 0, arena->used - HEADER_BYTES);
     ASAN_POISON_MEMORY_REGION((char *)block + HEADER_BYTES,
                               block->bytes - HEADER_BYTES);
+    block->first_bytes = 0;
     arena->used = HEADER_BYTES;
 }
 
@@ -107,10 +110,13 @@ void *arena_alloc(struct arena *arena, size_t count, size_t size, size_t align)
             want = arena->block_bytes;
         struct arena_block *block = block_new(arena, want);
         block->older = arena->blocks;
+        block->first_bytes = bytes;
         arena->blocks = block;
-        ASAN_POISON_MEMORY_REGION((char *)block + HEADER_BYTES,
-                                  block->bytes - HEADER_BYTES);
-        start = HEADER_BYTES;
+        arena->used = HEADER_BYTES + bytes;
+        /* A gigabyte that is hardly touched must not have its shadow written. */
+        ASAN_POISON_MEMORY_REGION((char *)block + arena->used,
+                                  block->bytes - arena->used);
+        return (char *)block + HEADER_BYTES;
     }
     void *memory = (char *)arena->blocks + start;
     arena->used = start + bytes;
