@@ -25,7 +25,11 @@
 #include "base/memory.h"
 #include "base/number.h"
 
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+#define CHUNK_BYTES 1024 /* inputs of a fuzzer reach across the end of one */
+#else
 #define CHUNK_BYTES (256 * 1024)
+#endif
 #define HELD_MAX (64 * 1024 * 1024)
 
 enum packing { PLAIN, GZIP, ZSTD };
