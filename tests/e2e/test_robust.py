@@ -1,5 +1,6 @@
 """berthd whose files are taken away: it refuses, says so, and goes on when they are back."""
 import os
+import pwd
 import shutil
 import signal
 import sqlite3
@@ -178,6 +179,39 @@ class Robust(unittest.TestCase):
         os.rmdir(self.daemon.socket)
         until(lambda: os.path.exists(self.daemon.socket))
         self.assertEqual(self.submit()[0], 201)
+
+
+class NoMoreProcesses(unittest.TestCase):
+    """A berthd whose user may have no process more."""
+
+    def setUp(self):
+        self.daemon = Daemon(gpus="v100:4")
+        self.prefix = []
+        if os.geteuid() == 0:  # no limit holds root back
+            user = pwd.getpwnam("games")
+            self.prefix = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}",
+                           "--clear-groups"]
+            os.chown(self.daemon.dir, user.pw_uid, user.pw_gid)
+        self.addCleanup(self.daemon.wipe)
+        self.daemon.flags += ["--socket", os.path.join(self.daemon.dir, "sock")]
+        self.daemon.start(prefix=[*self.prefix, "env", f"HOME={self.daemon.dir}"])
+
+    def limit(self, count):
+        """Of berthd and of what starts supervisors for it, as their user sets it."""
+        found = subprocess.run(["pgrep", "-f", "--", f"--state {self.daemon.state}"], check=True,
+                               capture_output=True, text=True).stdout.split()
+        for pid in found:
+            subprocess.run([*self.prefix, "prlimit", "--pid", pid, f"--nproc={count}:"], check=True)
+
+    def test_a_job_whose_process_cannot_be_made_is_tried_again(self):
+        self.daemon.wait(self.daemon.submit("true", cwd="/"))
+        self.limit(1)
+        ident = self.daemon.submit("true", cwd="/")
+        until(lambda: "cannot start a process" in self.daemon.ask(
+            "GET", f"/v1/jobs/{ident}/why")[1]["reasons"][0]["text"])
+        self.assertEqual(self.daemon.job(ident)["state"], "PENDING")
+        self.limit(500)
+        self.assertEqual(self.daemon.wait(ident)["state"], "COMPLETED")
 
 
 if __name__ == "__main__":
