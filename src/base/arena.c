@@ -78,8 +78,8 @@ void arena_release(struct arena *arena)
 void arena_reset(struct arena *arena)
 {
     struct arena_block *block = arena->blocks;
-    if (!block)
-        return;
+    if (!block || (arena->used == HEADER_BYTES && !block->older))
+        return; /* nothing was handed out */
     if (block->older) {
         /* More than one block was needed: the next round starts with one that is
          * large enough for all of it. */

@@ -1,8 +1,6 @@
 /* bits.c - sets of small numbers, walked in order. */
 #include "base/bits.h"
 
-#include <assert.h>
-
 #include "base/arena.h"
 
 void bits_init(struct bits *bits, struct arena *arena, uint32_t size)
@@ -13,33 +11,6 @@ void bits_init(struct bits *bits, struct arena *arena, uint32_t size)
         count = (count + 63) / 64;
         bits->words[level] = arena_array(arena, uint64_t, count);
         bits->word_count[level] = count;
-    }
-}
-
-void bits_set(struct bits *bits, uint32_t member)
-{
-    assert(member < bits->size);
-    if (bits_test(bits, member))
-        return;
-    bits->count++;
-    for (int level = 0; level < 3; level++) {
-        bits->words[level][member >> 6] |= (uint64_t)1 << (member & 63);
-        member >>= 6;
-    }
-}
-
-void bits_clear(struct bits *bits, uint32_t member)
-{
-    assert(member < bits->size);
-    if (!bits_test(bits, member))
-        return;
-    bits->count--;
-    for (int level = 0; level < 3; level++) {
-        uint64_t *word = &bits->words[level][member >> 6];
-        *word &= ~((uint64_t)1 << (member & 63));
-        if (*word)
-            return;
-        member >>= 6;
     }
 }
 

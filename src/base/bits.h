@@ -1,6 +1,7 @@
 /* bits.h - sets of small numbers, walked in order. */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -33,8 +34,6 @@ struct bits {
 };
 
 void bits_init(struct bits *bits, struct arena *arena, uint32_t size);
-void bits_set(struct bits *bits, uint32_t member);
-void bits_clear(struct bits *bits, uint32_t member);
 
 /* The smallest member that is at least 'from', or BITS_NONE. */
 uint32_t bits_next(const struct bits *bits, uint32_t from);
@@ -45,4 +44,33 @@ uint32_t bits_next_common(const struct bits *a, const struct bits *b, uint32_t f
 static inline bool bits_test(const struct bits *bits, uint32_t member)
 {
     return bits->words[0][member >> 6] >> (member & 63) & 1;
+}
+
+static inline void bits_set(struct bits *bits, uint32_t member)
+{
+    assert(member < bits->size);
+    bits->count += !bits_test(bits, member);
+    for (int level = 0; level < 3; level++) {
+        uint64_t *word = &bits->words[level][member >> 6];
+        uint64_t before = *word;
+        *word |= (uint64_t)1 << (member & 63);
+        if (before)
+            return; /* the words above say so already */
+        member >>= 6;
+    }
+}
+
+static inline void bits_clear(struct bits *bits, uint32_t member)
+{
+    assert(member < bits->size);
+    if (!bits_test(bits, member))
+        return;
+    bits->count--;
+    for (int level = 0; level < 3; level++) {
+        uint64_t *word = &bits->words[level][member >> 6];
+        *word &= ~((uint64_t)1 << (member & 63));
+        if (*word)
+            return;
+        member >>= 6;
+    }
 }

@@ -338,6 +338,8 @@ static uint32_t list_victims(const struct state *state, job_id id, struct arena 
     for (uint32_t p = state->jobs[id].pending_from; p != UINT32_MAX;
          p = state->pending_shares[p].next_of_successor)
         pending_shares++;
+    if (pending_shares == 0 && state->jobs[id].state != JOB_STOPPING)
+        return 0; /* it waits for none, not even for itself */
     job_id *after = arena_array(arena, job_id, pending_shares + 1);
     uint32_t at = pending_shares; /* the newest is the first of its list */
     for (uint32_t p = state->jobs[id].pending_from; p != UINT32_MAX;

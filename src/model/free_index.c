@@ -25,10 +25,9 @@ static uint32_t count_of(const struct room *room)
     return bits_count(room->gpus);
 }
 
-static void add_to_shelf(struct free_index *free, node_id node)
+static void add_to_shelf(struct free_index *free, node_id node, uint32_t count)
 {
     struct free_shelf *shelf = &free->shelves[free->cluster->nodes[node].type];
-    uint32_t count = count_of(&free->rooms[node]);
     bits_set(&shelf->by_count[count], node);
     if (count)
         shelf->counts |= (uint64_t)1 << (count - 1);
@@ -36,10 +35,9 @@ static void add_to_shelf(struct free_index *free, node_id node)
     free->gpu_count += count;
 }
 
-static void remove_from_shelf(struct free_index *free, node_id node)
+static void remove_from_shelf(struct free_index *free, node_id node, uint32_t count)
 {
     struct free_shelf *shelf = &free->shelves[free->cluster->nodes[node].type];
-    uint32_t count = count_of(&free->rooms[node]);
     bits_clear(&shelf->by_count[count], node);
     if (count && shelf->by_count[count].count == 0)
         shelf->counts &= ~((uint64_t)1 << (count - 1));
@@ -50,22 +48,23 @@ static void remove_from_shelf(struct free_index *free, node_id node)
 void free_index_put(struct free_index *free, node_id node, const struct room *room)
 {
     struct room *now = &free->rooms[node];
-    if (free->listed[node] && count_of(now) == count_of(room)) {
-        *now = *room; /* the same shelf */
-        return;
-    }
-    if (free->listed[node])
-        remove_from_shelf(free, node);
+    uint32_t before = count_of(now);
+    uint32_t count = count_of(room);
     *now = *room;
+    if (free->listed[node]) {
+        if (before == count)
+            return; /* the same shelf */
+        remove_from_shelf(free, node, before);
+    }
     free->listed[node] = true;
-    add_to_shelf(free, node);
+    add_to_shelf(free, node, count);
 }
 
 void free_index_drop(struct free_index *free, node_id node)
 {
     if (!free->listed[node])
         return;
-    remove_from_shelf(free, node);
+    remove_from_shelf(free, node, count_of(&free->rooms[node]));
     free->listed[node] = false;
 }
 

@@ -495,7 +495,8 @@ static bool grant_found(struct plan *plan, job_id job,
                         const struct placement_request *want, const struct ask *ask)
 {
     uint32_t seat_first = plan->seat_count;
-    if (!find_nodes(plan, want))
+    if (want->gpus > plan->free->gpu_count + plan->vacated_gpu_count ||
+        !find_nodes(plan, want))
         return false;
     uint32_t seat_count = plan->seat_count - seat_first;
     struct change *change = add_change(plan, CHANGE_GRANT, job);

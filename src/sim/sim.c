@@ -124,51 +124,51 @@ static const float *copy_points(struct sim *sim, const struct learning *curve)
 /* Submit the next job: its true work goes to the cluster, what is declared to the engine. */
 static int submit_next(struct sim *sim, struct error *err)
 {
-    struct job_spec spec = sim->next;
-    struct sim_truth truth = { .steps = spec.steps,
-                               .pause_ns = spec.pause_ns,
-                               .load_ns = spec.load_ns,
-                               .ckpt_ns = spec.ckpt_ns,
-                               .fails = spec.fails };
-    if (spec.curve.family != LEARNING_NONE) {
+    struct job_spec *spec = &sim->next; /* true, and from below as it is declared */
+    struct sim_truth truth = { .steps = spec->steps,
+                               .pause_ns = spec->pause_ns,
+                               .load_ns = spec->load_ns,
+                               .ckpt_ns = spec->ckpt_ns,
+                               .fails = spec->fails };
+    if (spec->curve.family != LEARNING_NONE) {
         struct learning *curve = arena_new(&sim->instant, struct learning);
-        *curve = spec.curve;
-        curve->points = copy_points(sim, &spec.curve);
+        *curve = spec->curve;
+        curve->points = copy_points(sim, &spec->curve);
         truth.curve = curve;
     }
     if (!sim->setup->declare_curves)
-        spec.curve.family = LEARNING_NONE;
+        spec->curve.family = LEARNING_NONE;
     double cost = error_factor(&sim->cost_rng, sim->setup->cost_error);
     double work = error_factor(&sim->estimate_rng, sim->setup->estimate_error);
-    spec.steps *= work;
-    spec.pause_ns = (int64_t)((double)spec.pause_ns * cost);
-    spec.load_ns = (int64_t)((double)spec.load_ns * cost);
-    if (spec.id == 0)
-        spec.id = sim->id_next;
-    if (spec.id >= sim->id_next)
-        sim->id_next = spec.id + 1;
+    spec->steps *= work;
+    spec->pause_ns = (int64_t)((double)spec->pause_ns * cost);
+    spec->load_ns = (int64_t)((double)spec->load_ns * cost);
+    if (spec->id == 0)
+        spec->id = sim->id_next;
+    if (spec->id >= sim->id_next)
+        sim->id_next = spec->id + 1;
 
     struct job *job = arena_new(&sim->instant, struct job);
     struct event *event = outbox_add(&sim->outboxes[sim->reading]);
-    event->at_ns = sim->next.submit_ns;
+    event->at_ns = spec->submit_ns;
     event->job = JOB_NONE;
     event->spec = job;
     struct error why;
-    if (admission_make_job(&sim->admission, &spec, job, &why) == 0) {
+    if (admission_make_job(&sim->admission, spec, job, &why) == 0) {
         event->kind = EVENT_SUBMITTED;
         struct sim_submission *submission =
             arena_new(&sim->instant, struct sim_submission);
         submission->truth = truth;
-        if (sim->setup->jobs_out && spec.name)
-            submission->name = arena_text(&sim->instant, spec.name);
+        if (sim->setup->jobs_out && spec->name)
+            submission->name = arena_text(&sim->instant, spec->name);
         event->tag = submission;
         sim->coming++;
     } else {
-        *job = (struct job){ .id = spec.id, .class = spec.class, .gpus = spec.gpus };
+        *job = (struct job){ .id = spec->id, .class = spec->class, .gpus = spec->gpus };
         event->kind = EVENT_REJECTED;
         if (!sim->rejection[0])
             snprintf(sim->rejection, sizeof sim->rejection, "job %llu %.280s",
-                     (unsigned long long)spec.id, why.text);
+                     (unsigned long long)spec->id, why.text);
     }
     return read_next(sim, err);
 }

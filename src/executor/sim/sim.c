@@ -64,7 +64,6 @@ struct sim_job {
     int64_t ran_ns;    /* time making steps since its start, up to the anchor */
     double lease_end;  /* steps at which its lease is done; 0: open */
     bool clean;        /* while stopping: its checkpoint will be complete */
-    bool queued;       /* in the heap */
     bool has_extra;    /* 'extra' is of this job */
     uint32_t extra;    /* 1 + index in 'extras', kept for the slot */
 
@@ -91,24 +90,6 @@ static struct sim_extra *extra_of(const struct sim_cluster *sim,
                                   const struct sim_job *job)
 {
     return job->has_extra ? &sim->extras[job->extra - 1] : NULL;
-}
-
-/* A job has one next occurrence or none. */
-static void sim_unschedule(struct sim_cluster *sim, job_id id)
-{
-    if (!sim->jobs[id].queued)
-        return;
-    heap_remove(&sim->pool, &sim->due, id);
-    sim->jobs[id].queued = false;
-    sim->job_due_count--;
-}
-
-static void sim_schedule(struct sim_cluster *sim, job_id id, int64_t at_ns)
-{
-    sim_unschedule(sim, id);
-    heap_push(&sim->pool, &sim->due, id, at_ns, sim->sequence++);
-    sim->jobs[id].queued = true;
-    sim->job_due_count++;
 }
 
 static struct event *sim_emit(struct sim_cluster *sim, job_id id, enum event_kind kind)
@@ -207,7 +188,7 @@ static bool make_steps_by_network(struct sim_cluster *sim, job_id id, double end
         fluid_set_step(sim->fluid, extra->sender, 1 / job->rate_per_s, sim->now_ns);
     fluid_set_target(sim->fluid, extra->sender, end - extra->base, sim->now_ns);
     job->rate_per_s = extra->rate_per_s;
-    sim_unschedule(sim, id);
+    timer_heap_remove(&sim->due, id);
     return true;
 }
 
@@ -220,7 +201,7 @@ void sim_cluster_communicate(struct sim_cluster *sim, int64_t until_ns)
                         at_ns <= sim_cluster_next_ns(sim) && at_ns < INT64_MAX;) {
         uint32_t sender = fluid_happen(fluid);
         if (sender != FLUID_NONE)
-            sim_schedule(sim, sim->senders[sender], at_ns);
+            timer_heap_set(&sim->due, sim->senders[sender], at_ns);
     }
 }
 
@@ -292,9 +273,9 @@ static void sim_make_steps(struct sim_cluster *sim, job_id id)
     double ns = left / job->rate_per_s * 1e9;
     double rounded_ns = end < job->truth.steps ? floor(ns * LEASE_SLACK) : round(ns);
     if (ns < 9e18 && sim->now_ns < INT64_MAX - (int64_t)ns)
-        sim_schedule(sim, id, sim->now_ns + (int64_t)rounded_ns);
+        timer_heap_set(&sim->due, id, sim->now_ns + (int64_t)rounded_ns);
     else
-        sim_unschedule(sim, id);
+        timer_heap_remove(&sim->due, id);
 }
 
 /* Report steps, speed and loss. */
@@ -364,14 +345,12 @@ void sim_cluster_init(struct sim_cluster *sim, struct arena *run,
                                  .seed = seed };
     sim->jobs = arena_array(run, struct sim_job, view->job_max);
     sim->node_down = arena_array(run, bool, nodes);
-    heap_pool_init(&sim->pool, run, view->job_max + nodes);
-    heap_init(&sim->due);
+    timer_heap_init(&sim->due, run, view->job_max + nodes);
     rng_init(&sim->rng, seed, "faults");
     if (faults->mtbf_ns > 0)
         for (node_id node = 0; node < nodes; node++)
-            heap_push(&sim->pool, &sim->due, view->job_max + node,
-                      (int64_t)rng_exponential(&sim->rng, (double)faults->mtbf_ns),
-                      sim->sequence++);
+            timer_heap_set(&sim->due, view->job_max + node,
+                           (int64_t)rng_exponential(&sim->rng, (double)faults->mtbf_ns));
 }
 
 void sim_cluster_release(struct sim_cluster *sim)
@@ -427,19 +406,14 @@ static job_id moved_slot(const job_id *slots, job_id id)
 /* The same occurrences in the same order, with new slots. */
 static void move_future(struct sim_cluster *sim, const job_id *slots)
 {
-    struct heap_pool pool;
-    struct heap due;
-    heap_pool_init(&pool, sim->run,
-                   sim->view->job_max + sim->view->cluster->node_count);
-    heap_init(&due);
-    uint64_t sequence = 0;
-    while (sim->due.top != HEAP_NONE) {
-        int64_t at_ns = sim->pool.nodes[sim->due.top].key;
-        uint32_t id = heap_pop(&sim->pool, &sim->due);
-        heap_push(&pool, &due, id < sim->view->job_max ? slots[id] : id, at_ns,
-                  sequence++);
+    struct timer_heap due;
+    timer_heap_init(&due, sim->run,
+                    sim->view->job_max + sim->view->cluster->node_count);
+    while (sim->due.count > 0) {
+        int64_t at_ns = timer_heap_next_ns(&sim->due);
+        uint32_t id = timer_heap_pop(&sim->due);
+        timer_heap_set(&due, id < sim->view->job_max ? slots[id] : id, at_ns);
     }
-    sim->pool = pool;
     sim->due = due;
 }
 
@@ -478,13 +452,14 @@ void sim_cluster_move(struct sim_cluster *sim, const job_id *slots)
 
 int64_t sim_cluster_next_ns(const struct sim_cluster *sim)
 {
-    return sim->due.top == HEAP_NONE ? INT64_MAX : sim->pool.nodes[sim->due.top].key;
+    return timer_heap_next_ns(&sim->due);
 }
 
 bool sim_cluster_is_quiet(const struct sim_cluster *sim)
 {
     bool sending = sim->fluid && fluid_next_ns(sim->fluid) < INT64_MAX;
-    return sim->job_due_count == 0 && sim->down_count == 0 && !sending;
+    uint32_t of_nodes = sim->faults.mtbf_ns > 0 ? sim->view->cluster->node_count : 0;
+    return sim->due.count == of_nodes && sim->down_count == 0 && !sending;
 }
 
 /* --- starting --------------------------------------------------------------------- */
@@ -551,7 +526,7 @@ static void start_job(struct sim_cluster *sim, job_id id)
     }
     job->phase = SIM_LOADING;
     job->anchor_ns = sim->now_ns;
-    sim_schedule(sim, id, sim->now_ns + job->truth.load_ns);
+    timer_heap_set(&sim->due, id, sim->now_ns + job->truth.load_ns);
 }
 
 /* All jobs that had to vacate its GPUs have done so. */
@@ -559,7 +534,7 @@ static void continue_job(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
     if (job->phase == SIM_RESIZING)
-        sim_schedule(sim, id, sim->now_ns + job->truth.pause_ns + job->truth.load_ns);
+        timer_heap_set(&sim->due, id, sim->now_ns + job->truth.pause_ns + job->truth.load_ns);
     else
         start_job(sim, id);
 }
@@ -629,7 +604,7 @@ static int sim_resize(void *self, const struct lease *lease, struct error *err)
             after[others.after_count++] = lease->after[i];
     sim_settle(sim, job);
     sim_leave_network(sim, job);
-    sim_unschedule(sim, lease->job);
+    timer_heap_remove(&sim->due, lease->job);
     job->phase = SIM_RESIZING;
     set_pending(sim, &others);
     if (others.after_count == 0)
@@ -675,7 +650,7 @@ static void start_successors(struct sim_cluster *sim, job_id id)
 
 static void vacate_gpus(struct sim_cluster *sim, job_id id)
 {
-    sim_unschedule(sim, id);
+    timer_heap_remove(&sim->due, id);
     sim_leave_network(sim, &sim->jobs[id]);
     sim->jobs[id].phase = SIM_AWAY;
     cancel_expected_partner(sim, id);
@@ -713,7 +688,7 @@ static int sim_stop(void *self, job_id id, int64_t grace_ns, struct error *err)
     sim_leave_network(sim, job);
     job->phase = SIM_LEAVING;
     job->clean = pause_ns <= grace_ns;
-    sim_schedule(sim, id, sim->now_ns + (job->clean ? pause_ns : grace_ns));
+    timer_heap_set(&sim->due, id, sim->now_ns + (job->clean ? pause_ns : grace_ns));
     return 0;
 }
 
@@ -907,9 +882,8 @@ static void handle_due_node(struct sim_cluster *sim, node_id node)
     if (dies)
         kill_node(sim, node);
     double mean_ns = (double)(dies ? sim->faults.mttr_ns : sim->faults.mtbf_ns);
-    heap_push(&sim->pool, &sim->due, sim->view->job_max + node,
-              sim->now_ns + 1 + (int64_t)rng_exponential(&sim->rng, mean_ns),
-              sim->sequence++);
+    timer_heap_set(&sim->due, sim->view->job_max + node,
+                   sim->now_ns + 1 + (int64_t)rng_exponential(&sim->rng, mean_ns));
 }
 
 void sim_cluster_advance(struct sim_cluster *sim, int64_t now_ns)
@@ -919,13 +893,11 @@ void sim_cluster_advance(struct sim_cluster *sim, int64_t now_ns)
         sim_cluster_communicate(sim, now_ns);
         if (sim_cluster_next_ns(sim) > now_ns)
             break;
-        uint32_t id = heap_pop(&sim->pool, &sim->due);
+        uint32_t id = timer_heap_pop(&sim->due);
         if (id >= sim->view->job_max) {
             handle_due_node(sim, id - sim->view->job_max);
             continue;
         }
-        sim->jobs[id].queued = false;
-        sim->job_due_count--;
         handle_due_job(sim, id);
     }
 }

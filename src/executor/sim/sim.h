@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/heap.h"
 #include "base/rng.h"
+#include "base/timer_heap.h"
 #include "executor/executor.h"
 #include "net/fluid_setup.h"
 
@@ -47,10 +47,7 @@ struct sim_cluster {
     uint32_t job_top;       /* slots ever used */
     struct sim_wait *waits; /* which job waits for which to vacate GPUs */
     uint32_t wait_used, wait_room, wait_free;
-    struct heap_pool pool;
-    struct heap due; /* jobs, and behind them nodes, by their next occurrence */
-    uint32_t job_due_count;
-    uint64_t sequence;
+    struct timer_heap due; /* jobs, and behind them nodes, by their next occurrence */
     uint64_t order; /* number of the last start order */
     struct sim_faults faults;
     struct rng rng;
