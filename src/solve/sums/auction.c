@@ -749,20 +749,21 @@ int auction_solve(const struct auction *auction, double tolerance, double *ret_x
     int r = check_auction(auction, err);
     if (r < 0)
         return r;
-    struct arena arena;
+    struct arena own;
+    struct arena *arena = auction->scratch ? auction->scratch : &own;
     struct price_guess guess;
-    arena_init(&arena, (size_t)auction->job_count * auction->type_count * 64);
+    arena_init(&own, (size_t)auction->job_count * auction->type_count * 64);
     *ret_answer = (struct auction_answer){ 0 };
     enum auction_outcome outcome =
-        run_auction(auction, &arena, 0, tolerance, ret_x, ret_answer, &guess);
+        run_auction(auction, arena, 0, tolerance, ret_x, ret_answer, &guess);
     if (outcome != FOUND && auction->floor) {
         bool proven = outcome == TOO_HIGH;
-        outcome = run_auction(auction, &arena, FLOOR_SLACK, tolerance, ret_x,
+        outcome = run_auction(auction, arena, FLOOR_SLACK, tolerance, ret_x,
                               ret_answer, &guess);
         if (outcome == LOST && proven)
             outcome = TOO_HIGH; /* without the slack they cannot be kept */
     }
-    arena_release(&arena);
+    arena_release(&own);
     ret_answer->feasible = outcome == FOUND;
     if (outcome == LOST)
         return error_set(err, -EDOM, "no prices were found for %u jobs on %u types",

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct arena;
 struct error;
 
 struct auction {
@@ -30,6 +31,7 @@ struct auction {
     const double *rate;     /* [job][type]; NULL where there are no floors      */
     const double *floor;    /* [job]; 0: none; NULL: no job has one */
     const double *cost; /* [type] per accelerator: the ratio's denominator; or NULL */
+    struct arena *scratch; /* memory to work in; NULL: its own */
 };
 
 struct auction_answer {

@@ -97,6 +97,7 @@ void sums_break_ties(const struct problem *problem, const double *floor,
         .value = problem_normalised_values(problem),
         .rate = p->rate,
         .floor = lower,
+        .scratch = problem->arena,
     };
     struct auction_answer answer;
     bool apart =
@@ -129,6 +130,7 @@ int sums_solve(const struct problem *problem, struct shares *shares, struct erro
         .rate = p->rate,
         .floor = floors,
         .cost = p->goal == GOAL_COST_RATIO ? p->price : NULL,
+        .scratch = problem->arena,
     };
     struct auction_answer answer = { .feasible = false };
     bool apart =
