@@ -42,15 +42,26 @@ struct barrier_path {
     double *x, *step; /* [job][type]                   */
     double *inverse;  /* [job][type][type] of blocks   */
     double level, level_step;
-    bool levels;         /* there are needs, and the level still moves */
-    double copies;       /* types that each column stands for */
-    const double *count; /* [job] jobs that each row stands for */
+    bool levels;            /* there are needs, and the level still moves */
+    double copies;          /* types that each column stands for */
+    const double *count;    /* [job] jobs that each row stands for */
+    double *gpus;           /* [job] that all of them need at once */
+    double left[TYPES_MAX]; /* spare capacity at x */
+    double value;           /* of the barrier at x and t; NAN: not known yet */
     double t;
 };
 
+/*
+ * Most problems have one column or three: the functions below are compiled for these numbers
+ * and for any.
+ */
+#define ANY_COLUMNS static inline __attribute__((always_inline))
+#define BY_COLUMNS(path, call) \
+    ((path)->k == 1 ? call(1) : (path)->k == 3 ? call(3) : call((path)->k))
+
 /* --- slacks ------------------------------------------------------------------------- */
 
-static double spare_time(const double *x, uint32_t k)
+ANY_COLUMNS double spare_time(const double *x, uint32_t k)
 {
     double left = 1;
     for (uint32_t t = 0; t < k; t++)
@@ -58,22 +69,25 @@ static double spare_time(const double *x, uint32_t k)
     return left;
 }
 
-static void spare_capacity(const struct barrier_path *path, const double *x,
-                           double *ret_left)
+ANY_COLUMNS void spare_capacity(const struct barrier_path *path, const double *x,
+                                double *ret_left, uint32_t k)
 {
-    memcpy(ret_left, path->problem->capacity, path->k * sizeof *ret_left);
+    double left[TYPES_MAX];
+    for (uint32_t t = 0; t < k; t++)
+        left[t] = path->problem->capacity[t];
     for (uint32_t j = 0; j < path->n; j++)
-        for (uint32_t t = 0; t < path->k; t++)
-            ret_left[t] -=
-                path->count[j] * path->problem->gang[j] * x[(size_t)j * path->k + t];
+        for (uint32_t t = 0; t < k; t++)
+            left[t] -= path->gpus[j] * x[(size_t)j * k + t];
+    for (uint32_t t = 0; t < k; t++)
+        ret_left[t] = left[t];
 }
 
-static double spare_rate(const struct barrier_path *path, uint32_t j, const double *x,
-                         double level)
+ANY_COLUMNS double spare_rate(const struct barrier_path *path, uint32_t j,
+                              const double *x, double level, uint32_t k)
 {
-    const double *rate = &path->problem->rate[(size_t)j * path->k];
+    const double *rate = &path->problem->rate[(size_t)j * k];
     double spare = -level * path->problem->need[j];
-    for (uint32_t t = 0; t < path->k; t++)
+    for (uint32_t t = 0; t < k; t++)
         spare += rate[t] * x[t];
     return spare;
 }
@@ -83,40 +97,38 @@ static bool has_need(const struct barrier_path *path, uint32_t j)
     return path->problem->need && path->problem->need[j] > 0;
 }
 
-/* What is maximised, at a point; -INFINITY outside. */
-static double barrier_value(const struct barrier_path *path, const double *x,
-                            double level)
+ANY_COLUMNS double barrier_value_by(const struct barrier_path *path, const double *x,
+                                    double level, double *ret_left, uint32_t k)
 {
     const struct interior_point *problem = path->problem;
     double sum = path->levels ? path->t * level : 0;
-    double left[TYPES_MAX];
-    spare_capacity(path, x, left);
-    for (uint32_t t = 0; t < path->k; t++) {
-        if (!(left[t] > 0))
+    spare_capacity(path, x, ret_left, k);
+    for (uint32_t t = 0; t < k; t++) {
+        if (!(ret_left[t] > 0))
             return -INFINITY;
-        sum += path->copies * log(left[t]);
+        sum += path->copies * log(ret_left[t]);
     }
     for (uint32_t j = 0; j < path->n; j++) {
-        const double *mine = &x[(size_t)j * path->k];
-        double idle = spare_time(mine, path->k);
+        const double *mine = &x[(size_t)j * k];
+        double idle = spare_time(mine, k);
         double product = 1;
         double gain = 0;
         if (!(idle > 0))
             return -INFINITY;
-        for (uint32_t t = 0; t < path->k; t++) {
+        for (uint32_t t = 0; t < k; t++) {
             if (!(mine[t] > 0))
                 return -INFINITY;
             product *= mine[t];
             if (problem->value)
-                gain += path->t * problem->value[(size_t)j * path->k + t] * mine[t];
+                gain += path->t * problem->value[(size_t)j * k + t] * mine[t];
         }
         if (has_need(path, j)) {
-            double spare = spare_rate(path, j, mine, level);
+            double spare = spare_rate(path, j, mine, level, k);
             if (!(spare > 0))
                 return -INFINITY;
             idle *= spare;
-            if (problem->inverse)
-                idle *= sqrt(spare) / spare_rate(path, j, mine, 0); /* CONE is a half */
+            if (problem->inverse) /* CONE is a half */
+                idle *= sqrt(spare) / spare_rate(path, j, mine, 0, k);
         }
         /* One logarithm of a product is quicker than a sum of them. */
         double logs = path->copies == 1 ? log(idle * product)
@@ -126,12 +138,23 @@ static double barrier_value(const struct barrier_path *path, const double *x,
     return sum;
 }
 
+/* What is maximised, at a point, and the spare capacity there; -INFINITY outside. */
+static double barrier_value(const struct barrier_path *path, const double *x,
+                            double level, double *ret_left)
+{
+#define VALUE(k) barrier_value_by(path, x, level, ret_left, k)
+    return BY_COLUMNS(path, VALUE);
+}
+
 /* --- a Newton step -------------------------------------------------------------------- */
 
-/* Invert a symmetric positive definite matrix of order k in place, by Cholesky. */
-static bool invert_block(double *m, uint32_t k)
+/*
+ * Invert a symmetric positive definite matrix of order k in place, by Cholesky; only its
+ * lower half is read.
+ */
+ANY_COLUMNS bool invert_block(double *m, uint32_t k)
 {
-    double l[TYPES_MAX][TYPES_MAX] = { { 0 } };
+    double l[TYPES_MAX][TYPES_MAX];
     for (uint32_t i = 0; i < k; i++)
         for (uint32_t c = 0; c <= i; c++) {
             double sum = m[i * k + c];
@@ -147,9 +170,11 @@ static bool invert_block(double *m, uint32_t k)
         }
     for (uint32_t column = 0; column < k; column++) {
         double y[TYPES_MAX];
-        for (uint32_t i = 0; i < k; i++) {
+        for (uint32_t i = 0; i < column; i++)
+            y[i] = 0;
+        for (uint32_t i = column; i < k; i++) {
             double sum = i == column ? 1 : 0;
-            for (uint32_t q = 0; q < i; q++)
+            for (uint32_t q = column; q < i; q++)
                 sum -= l[i][q] * y[q];
             y[i] = sum / l[i][i];
         }
@@ -205,12 +230,11 @@ struct newton_part {
 };
 
 /* Fill a job's block, inverted, and its part; adds to the level's own entries. */
-static bool fill_block(struct barrier_path *path, uint32_t j, const double *left,
-                       struct newton_part *ret_part, double *level_gradient,
-                       double *level_curve)
+ANY_COLUMNS bool fill_block(struct barrier_path *path, uint32_t j,
+                            struct newton_part *ret_part, double *level_gradient,
+                            double *level_curve, uint32_t k)
 {
     const struct interior_point *problem = path->problem;
-    uint32_t k = path->k;
     const double *x = &path->x[(size_t)j * k];
     double *block = &path->inverse[(size_t)j * k * k];
     double idle = 1 / spare_time(x, k);
@@ -222,13 +246,13 @@ static bool fill_block(struct barrier_path *path, uint32_t j, const double *left
     if (has_need(path, j)) {
         need = problem->need[j];
         rate = &problem->rate[(size_t)j * k];
-        spare = 1 / spare_rate(path, j, x, path->level);
+        spare = 1 / spare_rate(path, j, x, path->level, k);
         if (problem->inverse)
-            whole = 1 / spare_rate(path, j, x, 0);
+            whole = 1 / spare_rate(path, j, x, 0, k);
     }
     double count = path->count[j];
     for (uint32_t t = 0; t < k; t++) {
-        for (uint32_t u = 0; u < k; u++) {
+        for (uint32_t u = 0; u <= t; u++) {
             block[t * k + u] = count * idle * idle;
             if (rate)
                 block[t * k + u] += count * rate[t] * rate[u] *
@@ -236,7 +260,7 @@ static bool fill_block(struct barrier_path *path, uint32_t j, const double *left
         }
         block[t * k + t] += count * path->copies / (x[t] * x[t]);
         double slope =
-            path->copies / x[t] - idle - path->copies * problem->gang[j] / left[t];
+            path->copies / x[t] - idle - path->copies * problem->gang[j] / path->left[t];
         ret_part->pull[t] = 0;
         if (rate) {
             slope += rate[t] * (weight * spare - whole);
@@ -251,8 +275,8 @@ static bool fill_block(struct barrier_path *path, uint32_t j, const double *left
     return invert_block(block, k);
 }
 
-static void multiply_block(const double *matrix, const double *vector, uint32_t k,
-                           double *ret_product)
+ANY_COLUMNS void multiply_block(const double *matrix, const double *vector, uint32_t k,
+                                double *ret_product)
 {
     for (uint32_t t = 0; t < k; t++) {
         ret_product[t] = 0;
@@ -261,31 +285,23 @@ static void multiply_block(const double *matrix, const double *vector, uint32_t 
     }
 }
 
-/*
- * With B the blocks, G the gangs by type, D = 1/left^2 and w the pulls of the level:
- *     B dx + G D y - w dz = g,   y = G' dx,   -w' dx + c dz = h.
- * Eliminate dx: a system in y and dz is left.  Returns the decrement squared, or -1.
- */
-static double newton_step(struct barrier_path *path, struct newton_part *parts)
+ANY_COLUMNS double newton_step_by(struct barrier_path *path, struct newton_part *parts,
+                                  uint32_t k)
 {
-    const struct interior_point *problem = path->problem;
-    uint32_t k = path->k;
     uint32_t size = k + (path->levels ? 1 : 0);
-    double left[TYPES_MAX];
     double a[SHARED_MAX][SHARED_MAX] = { { 0 } };
     double b[SHARED_MAX] = { 0 };
     double level_gradient = path->t;
     double level_curve = 0;
     double curve[TYPES_MAX]; /* of the capacities' logarithms */
-    spare_capacity(path, path->x, left);
     for (uint32_t t = 0; t < k; t++)
-        curve[t] = path->copies / (left[t] * left[t]);
+        curve[t] = path->copies / (path->left[t] * path->left[t]);
     for (uint32_t j = 0; j < path->n; j++) {
         struct newton_part *part = &parts[j];
-        if (!fill_block(path, j, left, part, &level_gradient, &level_curve))
+        if (!fill_block(path, j, part, &level_gradient, &level_curve, k))
             return -1;
         const double *inverse = &path->inverse[(size_t)j * k * k];
-        double gang = path->count[j] * problem->gang[j];
+        double gang = path->gpus[j];
         double solved[TYPES_MAX];
         double pulled[TYPES_MAX];
         multiply_block(inverse, part->gradient, k, solved);
@@ -316,8 +332,7 @@ static double newton_step(struct barrier_path *path, struct newton_part *parts)
         double right[TYPES_MAX];
         double *step = &path->step[(size_t)j * k];
         for (uint32_t t = 0; t < k; t++)
-            right[t] = parts[j].gradient[t] -
-                       path->count[j] * problem->gang[j] * b[t] * curve[t] +
+            right[t] = parts[j].gradient[t] - path->gpus[j] * b[t] * curve[t] +
                        parts[j].pull[t] * path->level_step;
         multiply_block(&path->inverse[(size_t)j * k * k], right, k, step);
         for (uint32_t t = 0; t < k; t++)
@@ -326,52 +341,72 @@ static double newton_step(struct barrier_path *path, struct newton_part *parts)
     return decrement;
 }
 
-/* How far the step can go before it meets a wall, at most 1. */
-static double step_room(const struct barrier_path *path)
+/*
+ * With B the blocks, G the gangs by type, D = 1/left^2 and w the pulls of the level:
+ *     B dx + G D y - w dz = g,   y = G' dx,   -w' dx + c dz = h.
+ * Eliminate dx: a system in y and dz is left.  Returns the decrement squared, or -1.
+ */
+static double newton_step(struct barrier_path *path, struct newton_part *parts)
+{
+#define STEP(k) newton_step_by(path, parts, k)
+    return BY_COLUMNS(path, STEP);
+}
+
+ANY_COLUMNS double step_room_by(const struct barrier_path *path, uint32_t k)
 {
     double most = 1 / NEAR;
     double used[TYPES_MAX] = { 0 };
-    double left[TYPES_MAX];
-    spare_capacity(path, path->x, left);
     for (uint32_t j = 0; j < path->n; j++) {
-        const double *x = &path->x[(size_t)j * path->k];
-        const double *step = &path->step[(size_t)j * path->k];
+        const double *x = &path->x[(size_t)j * k];
+        const double *step = &path->step[(size_t)j * k];
         double more = 0;
-        for (uint32_t t = 0; t < path->k; t++) {
+        for (uint32_t t = 0; t < k; t++) {
             if (step[t] < 0)
                 most = fmin(most, -x[t] / step[t]);
             more += step[t];
-            used[t] += path->count[j] * path->problem->gang[j] * step[t];
+            used[t] += path->gpus[j] * step[t];
         }
         if (more > 0)
-            most = fmin(most, spare_time(x, path->k) / more);
+            most = fmin(most, spare_time(x, k) / more);
         if (has_need(path, j)) {
             double gain = -path->level_step * path->problem->need[j];
-            for (uint32_t t = 0; t < path->k; t++)
-                gain += path->problem->rate[(size_t)j * path->k + t] * step[t];
+            for (uint32_t t = 0; t < k; t++)
+                gain += path->problem->rate[(size_t)j * k + t] * step[t];
             if (gain < 0)
-                most = fmin(most, -spare_rate(path, j, x, path->level) / gain);
+                most = fmin(most, -spare_rate(path, j, x, path->level, k) / gain);
         }
     }
-    for (uint32_t t = 0; t < path->k; t++)
+    for (uint32_t t = 0; t < k; t++)
         if (used[t] > 0)
-            most = fmin(most, left[t] / used[t]);
+            most = fmin(most, path->left[t] / used[t]);
     return fmin(1, NEAR * most);
+}
+
+/* How far the step can go before it meets a wall, at most 1. */
+static double step_room(const struct barrier_path *path)
+{
+#define ROOM(k) step_room_by(path, k)
+    return BY_COLUMNS(path, ROOM);
 }
 
 /* Go as far along the step as it helps; false: it does not help any more. */
 static bool take_step(struct barrier_path *path, double decrement, double *trial)
 {
     size_t count = (size_t)path->n * path->k;
-    double from = barrier_value(path, path->x, path->level);
+    if (isnan(path->value))
+        path->value = barrier_value(path, path->x, path->level, path->left);
     double length = step_room(path);
     for (int i = 0; i < HALVINGS_MAX; i++, length *= 0.5) {
         for (size_t c = 0; c < count; c++)
             trial[c] = path->x[c] + length * path->step[c];
         double level = path->level + length * path->level_step;
-        if (barrier_value(path, trial, level) >= from + 0.01 * length * decrement) {
+        double left[TYPES_MAX];
+        double value = barrier_value(path, trial, level, left);
+        if (value >= path->value + 0.01 * length * decrement) {
             memcpy(path->x, trial, count * sizeof *trial);
+            memcpy(path->left, left, sizeof left);
             path->level = level;
+            path->value = value;
             return true;
         }
     }
@@ -397,7 +432,7 @@ static void start_inside(struct barrier_path *path)
     for (uint32_t j = 0; j < path->n; j++)
         if (has_need(path, j))
             path->level = fmin(path->level,
-                               spare_rate(path, j, &path->x[(size_t)j * path->k], 0) /
+                               spare_rate(path, j, &path->x[(size_t)j * path->k], 0, path->k) /
                                    problem->need[j]);
     path->level *= isfinite(path->level) ? 0.5 : 0;
 }
@@ -470,13 +505,16 @@ static int follow_path(const struct interior_point *centre, const double *count,
                                  .count = count,
                                  .levels = centre->need != NULL };
     path.step = arena_array(scratch, double, shares);
+    path.gpus = arena_array(scratch, double, centre->job_count);
     path.inverse = arena_array(scratch, double, shares * centre->type_count);
     double *trial = arena_array(scratch, double, shares);
     struct newton_part *parts =
         arena_array(scratch, struct newton_part, centre->job_count);
     double jobs = 0;
-    for (uint32_t j = 0; j < centre->job_count; j++)
+    for (uint32_t j = 0; j < centre->job_count; j++) {
         jobs += count[j];
+        path.gpus[j] = count[j] * centre->gang[j];
+    }
     double walls = copies * (jobs + 1) * centre->type_count + 2 * jobs;
     uint32_t steps = 0;
     bool known = has_known_level(centre);
@@ -484,9 +522,11 @@ static int follow_path(const struct interior_point *centre, const double *count,
         start_at_level(&path);
     else
         start_inside(&path);
+    spare_capacity(&path, path.x, path.left, path.k);
     path.t = 1 / fmax(objective_scale(&path), 1e-300);
     for (bool last = known; steps == 0 || !last; path.t *= GROWTH) {
         last = known || walls / path.t < GAP * objective_scale(&path);
+        path.value = NAN;
         for (uint32_t i = 0; i < STEPS_PER_STAGE; i++) {
             if (++steps > STEPS_MAX)
                 return error_set(err, -EDOM, "no centre after %u steps", steps);
@@ -497,6 +537,7 @@ static int follow_path(const struct interior_point *centre, const double *count,
             if (path.levels && centre->enough > 0 && path.level >= centre->enough) {
                 path.level = centre->enough; /* the rest is for the middle alone */
                 path.levels = false;
+                path.value = NAN;
                 last = true;
             }
         }
