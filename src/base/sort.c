@@ -31,22 +31,41 @@ static uint32_t digit_of(double key, uint32_t digit)
 /* Few are merged: counting digits would take longer than sorting them. */
 #define FEW 400
 
+#define RUN 8 /* and of these each takes its place in turn */
+
+static void insert_items(struct sort_item *items, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        struct sort_item item = items[i];
+        size_t at = i;
+        for (; at > 0 && items[at - 1].key > item.key; at--)
+            items[at] = items[at - 1];
+        items[at] = item;
+    }
+}
+
 static void merge_items(struct sort_item *items, struct sort_item *scratch,
                         size_t count)
 {
     struct sort_item *from = items;
     struct sort_item *to = scratch;
-    for (size_t run = 1; run < count; run *= 2) {
+    for (size_t start = 0; start < count; start += RUN)
+        insert_items(items + start, count - start < RUN ? count - start : RUN);
+    for (size_t run = RUN; run < count; run *= 2) {
         for (size_t start = 0; start < count; start += 2 * run) {
             size_t middle = start + run < count ? start + run : count;
             size_t end = start + 2 * run < count ? start + 2 * run : count;
             size_t left = start;
             size_t right = middle;
-            for (size_t i = start; i < end; i++) {
-                bool right_is_less =
-                    left == middle || (right < end && from[right].key < from[left].key);
-                to[i] = right_is_less ? from[right++] : from[left++];
+            size_t i = start;
+            while (left < middle && right < end) { /* without a jump to guess */
+                bool right_is_less = from[right].key < from[left].key;
+                to[i++] = from[right_is_less ? right : left];
+                right += right_is_less;
+                left += !right_is_less;
             }
+            memcpy(&to[i], &from[left], (middle - left) * sizeof *to);
+            memcpy(&to[i + middle - left], &from[right], (end - right) * sizeof *to);
         }
         struct sort_item *swap = from;
         from = to;

@@ -10,7 +10,7 @@
  * gangs are not assigned but take what the others leave, first come, first served.
  *
  * Where many jobs wait, they are divided between the types instead of assigned one by one
- * (solve/allox.c); under compat=released all are assigned, up to a limit.
+ * (solve/allox.c).  The published system assigns them all, which here has a limit.
  */
 #include "policy/gavel/gavel.h"
 
@@ -27,8 +27,7 @@
  */
 #define BATCH_S 1920.0
 
-#define RELEASED_MAX \
-    4096 /* waiting jobs that are assigned; the published system takes all */
+#define PUBLISHED_MAX 4096 /* waiting jobs that are assigned one by one */
 
 /* The worker that a job holds, by slot. */
 struct allox_held {
@@ -83,7 +82,7 @@ static void list_waiting(struct allox_waiting *waiting, const struct gavel_call 
 }
 
 static void assign_waiting(struct allox_policy *self, struct gavel_call *call,
-                           const struct allox_waiting *waiting, double *room)
+                           const struct allox_waiting *waiting, bool fast, double *room)
 {
     uint32_t k = call->type_count;
     double free[TYPES_MAX];
@@ -94,7 +93,7 @@ static void assign_waiting(struct allox_policy *self, struct gavel_call *call,
                            .rate = waiting->rate,
                            .steps = waiting->steps,
                            .age_s = waiting->age_s,
-                           .fast = !call->released };
+                           .fast = fast };
     shares_allox(&allox, call->scratch, waiting->x);
     for (uint32_t i = 0; i < waiting->count; i++)
         for (uint32_t c = 0; c < k; c++)
@@ -116,12 +115,11 @@ static void serve_gang(struct allox_policy *self, struct gavel_call *call, uint3
         hold_worker(self, call, at, best, room);
 }
 
-static int allox_shares(void *self, struct gavel_call *call, struct error *err)
+/* Assign at most so many jobs that wait: with 'fast' by a short cut where they are many. */
+static void assign_jobs(struct allox_policy *allox, struct gavel_call *call,
+                        uint32_t most, bool fast)
 {
-    struct allox_policy *allox = self;
     size_t k = call->type_count;
-    uint32_t most = call->released && call->job_count > RELEASED_MAX ? RELEASED_MAX
-                                                                     : call->job_count;
     double room[TYPES_MAX];
     double free = 0;
     memcpy(room, call->capacity, k * sizeof *room);
@@ -131,7 +129,7 @@ static int allox_shares(void *self, struct gavel_call *call, struct error *err)
     for (uint32_t c = 0; c < k; c++)
         free += room[c];
     if (free <= 0)
-        return 0;
+        return;
     struct allox_waiting waiting = {
         .at = arena_array(call->scratch, uint32_t, most),
         .rate = arena_array(call->scratch, double, k *most),
@@ -142,14 +140,27 @@ static int allox_shares(void *self, struct gavel_call *call, struct error *err)
     for (uint32_t at = 0; at < call->job_count && waiting.count < most; at++)
         if (!kept[at] && call->gang[at] == 1)
             list_waiting(&waiting, call, at);
-    assign_waiting(allox, call, &waiting, room);
+    assign_waiting(allox, call, &waiting, fast, room);
     for (uint32_t at = 0; at < call->job_count; at++)
         if (!kept[at] && call->gang[at] > 1)
             serve_gang(allox, call, at, room);
+}
+
+static int allox_shares(void *self, struct gavel_call *call, struct error *err)
+{
+    assign_jobs(self, call, call->job_count, /* fast= */ true);
+    return 0;
+}
+
+static int allox_published(void *self, struct gavel_call *call, struct error *err)
+{
+    bool many = call->job_count > PUBLISHED_MAX;
+    assign_jobs(self, call, many ? PUBLISHED_MAX : call->job_count, /* fast= */ false);
     return 0;
 }
 
 static const struct gavel_rule allox_rule = { .shares = allox_shares,
+                                              .published = allox_published,
                                               .blind = BLIND_TRUE,
                                               .patience_s = BATCH_S };
 

@@ -9,8 +9,7 @@
  * separated.  Pairs and single jobs have equal shares.
  *
  * It draws at most as often as there are jobs without a partner.  The published system
- * separates a pair that cannot run on some type, and no other; compat=released does the
- * same.
+ * separates a pair that cannot run on some type, and no other.
  */
 #include "policy/gavel/gavel.h"
 
@@ -33,6 +32,7 @@ struct gandiva_partner {
 
 struct gandiva {
     struct gavel_policy gavel;
+    bool (*pays)(struct gavel_call *call, uint32_t first, uint32_t second);
     struct gandiva_partner *partners;
     uint32_t *place; /* by slot: index in the call */
     struct mt19937 draws;
@@ -66,7 +66,17 @@ static bool pair_pays(struct gavel_call *call, uint32_t first, uint32_t second)
             types++;
         }
     }
-    return call->released ? types == call->type_count : types > 0 && sum >= types;
+    return types > 0 && sum >= types;
+}
+
+static bool pair_runs_everywhere(struct gavel_call *call, uint32_t first,
+                                 uint32_t second)
+{
+    uint32_t pair = gavel_pair(call, first, second);
+    uint32_t types = 0;
+    for (uint32_t c = 0; pair != NONE && c < call->type_count; c++)
+        types += call->pair_rate[((size_t)pair * call->type_count + c) * 2] > 0;
+    return types == call->type_count;
 }
 
 /* Whether the job still has its partner, and the pair still pays. */
@@ -80,7 +90,7 @@ static bool stays_paired(struct gandiva *gandiva, struct gavel_call *call, uint3
     if (other >= call->job_count || call->jobs[other] != partner->other ||
         partner->other_generation != generation_of(call, partner->other))
         return false;
-    return pair_pays(call, at < other ? at : other, at < other ? other : at);
+    return gandiva->pays(call, at < other ? at : other, at < other ? other : at);
 }
 
 static void set_partner(struct gandiva *gandiva, const struct gavel_call *call,
@@ -147,9 +157,8 @@ static void set_equal_share(const struct gavel_call *call, uint32_t row,
         x[c] /= sum;
 }
 
-static int gandiva_shares(void *self, struct gavel_call *call, struct error *err)
+static void share_equally(struct gandiva *gandiva, struct gavel_call *call)
 {
-    struct gandiva *gandiva = self;
     double wanted = 0;
     double there = 0;
     for (uint32_t at = 0; at < call->job_count; at++)
@@ -159,7 +168,7 @@ static int gandiva_shares(void *self, struct gavel_call *call, struct error *err
     if (wanted <= there) {
         shares_isolated(call->job_count, call->type_count, call->capacity, call->gang,
                         call->x);
-        return 0;
+        return;
     }
     uint32_t groups = pair_at_random(gandiva, call);
     for (uint32_t at = 0; at < call->job_count; at++) {
@@ -171,10 +180,26 @@ static int gandiva_shares(void *self, struct gavel_call *call, struct error *err
             set_equal_share(call, call->job_count + gavel_pair(call, at, with), groups,
                             call->gang[at]);
     }
+}
+
+static int gandiva_shares(void *self, struct gavel_call *call, struct error *err)
+{
+    struct gandiva *gandiva = self;
+    gandiva->pays = pair_pays;
+    share_equally(gandiva, call);
+    return 0;
+}
+
+static int gandiva_published(void *self, struct gavel_call *call, struct error *err)
+{
+    struct gandiva *gandiva = self;
+    gandiva->pays = pair_runs_everywhere;
+    share_equally(gandiva, call);
     return 0;
 }
 
 static const struct gavel_rule gandiva_rule = { .shares = gandiva_shares,
+                                                .published = gandiva_published,
                                                 .blind = BLIND_TRUE,
                                                 .pairs_itself = true };
 

@@ -26,17 +26,14 @@ struct gavel_cost {
 
 /*
  * The least rate that keeps a job's deadline.  A deadline that has passed asks for
- * nothing: it cannot be kept any more.  In our own rounds a job that will be late in
- * any case asks for no more than it can use, so that its floor does not make all others
- * infeasible.
+ * nothing: it cannot be kept any more.  A job that will be late in any case asks for no
+ * more than it can use, so that its floor does not make all others infeasible.
  */
 static double floor_of(const struct gavel_call *call, uint32_t j)
 {
     double left_s = call->left_s[j];
     if (!isfinite(left_s) || left_s <= 0)
         return 0;
-    if (call->released)
-        return call->steps[j] / left_s;
     double best = 0;
     for (uint32_t t = 0; t < call->type_count; t++)
         best = fmax(best, call->rate[(size_t)j * call->type_count + t]);
@@ -60,25 +57,20 @@ static const double *prices_of(const struct gavel_call *call)
     return prices;
 }
 
-static int solve_cost(struct gavel_cost *cost, struct gavel_call *call, bool deadlines,
-                      struct error *err)
+static struct programme cost_programme(void *self, const struct gavel_call *call)
 {
+    struct gavel_cost *cost = self;
     struct programme programme =
         gavel_lp_programme(call, cost->form == FORM_PAPER ? GOAL_COST_RATIO : GOAL_SUM);
     programme.price = prices_of(call);
-    if (deadlines)
-        programme.floor = floors_of(call);
-    return gavel_lp_solve(&cost->lp, call, &programme, err);
+    return programme;
 }
 
-static int cost_shares(void *self, struct gavel_call *call, struct error *err)
+static struct programme cost_slo_programme(void *self, const struct gavel_call *call)
 {
-    return solve_cost(self, call, false, err);
-}
-
-static int cost_slo_shares(void *self, struct gavel_call *call, struct error *err)
-{
-    return solve_cost(self, call, true, err);
+    struct programme programme = cost_programme(self, call);
+    programme.floor = floors_of(call);
+    return programme;
 }
 
 static void cost_demand(void *self, const struct gavel_call *call, uint32_t at,
@@ -98,19 +90,25 @@ static void cost_slo_demand(void *self, const struct gavel_call *call, uint32_t 
     ret_demand->floor = floor_of(call, at);
 }
 
-/* An idle GPU costs nothing, so in our own rounds only jobs with a share run. */
+/* An idle GPU costs nothing, so only jobs with a share run. */
 static const struct gavel_rule rules[2][2] = {
-    { { .shares = cost_shares,
+    { { .shares = gavel_lp_shares,
+        .programme = cost_programme,
         .demand = cost_demand,
         .by_class = true,
         .blind = BLIND_FIRST },
-      { .shares = cost_shares,
+      { .shares = gavel_lp_shares,
+        .programme = cost_programme,
         .demand = cost_demand,
         .by_class = true,
         .blind = BLIND_FIRST,
         .strict = true } },
-    { { .shares = cost_slo_shares, .demand = cost_slo_demand, .blind = BLIND_FIRST },
-      { .shares = cost_slo_shares,
+    { { .shares = gavel_lp_shares,
+        .programme = cost_slo_programme,
+        .demand = cost_slo_demand,
+        .blind = BLIND_FIRST },
+      { .shares = gavel_lp_shares,
+        .programme = cost_slo_programme,
         .demand = cost_slo_demand,
         .blind = BLIND_FIRST,
         .strict = true } },
@@ -120,7 +118,7 @@ static int init_cost(struct gavel_cost *cost, bool deadlines, const struct view 
                      uint64_t seed, struct arena *run, struct error *err)
 {
     /* The paper's ratio is best served by a single job: others may use what is left. */
-    bool strict = cost->form == FORM_RELEASED && cost->lp.gavel.compat == COMPAT_NONE;
+    bool strict = cost->form == FORM_RELEASED;
     for (uint32_t t = 0; t < view->cluster->type_count; t++)
         if (!(view->cluster->types[t].usd_per_hour > 0))
             return error_set(err, -EINVAL,

@@ -27,7 +27,8 @@ static struct programme_group group_of(const struct gavel_hierarchical *h,
     return (struct programme_group){ 1, h->inside == INSIDE_FIFO };
 }
 
-static int hierarchical_shares(void *self, struct gavel_call *call, struct error *err)
+static struct programme hierarchical_programme(void *self,
+                                               const struct gavel_call *call)
 {
     struct gavel_hierarchical *h = self;
     const struct view *view = call->view;
@@ -53,7 +54,7 @@ static int hierarchical_shares(void *self, struct gavel_call *call, struct error
     programme.group = group;
     programme.groups = groups;
     programme.group_count = count;
-    return gavel_lp_solve(&h->lp, call, &programme, err);
+    return programme;
 }
 
 /*
@@ -81,20 +82,25 @@ static void hierarchical_demand(void *self, const struct gavel_call *call, uint3
     ret_demand->need = part * gavel_lp_even_rate(call, at) / call->gang[at];
 }
 
-static const struct gavel_rule hierarchical_rule = { .shares = hierarchical_shares,
+static const struct gavel_rule hierarchical_rule = { .shares = gavel_lp_shares,
+                                                     .programme =
+                                                         hierarchical_programme,
                                                      .demand = hierarchical_demand,
                                                      .by_class = true,
                                                      .by_entity = true,
                                                      .blind = BLIND_EQUAL };
 
 /* Classes cannot tell which job of an entity is next where it is first come, first served. */
-static const struct gavel_rule fifo_inside_rule = { .shares = hierarchical_shares,
+static const struct gavel_rule fifo_inside_rule = { .shares = gavel_lp_shares,
+                                                    .programme = hierarchical_programme,
                                                     .blind = BLIND_EQUAL };
 
 /* With all pairs of jobs the programme is large: it is not solved at every arrival. */
-static const struct gavel_rule fifo_inside_sharing_rule = {
-    .shares = hierarchical_shares, .blind = BLIND_EQUAL, .patience_s = 1800
-};
+static const struct gavel_rule fifo_inside_sharing_rule = { .shares = gavel_lp_shares,
+                                                            .programme =
+                                                                hierarchical_programme,
+                                                            .blind = BLIND_EQUAL,
+                                                            .patience_s = 1800 };
 
 static int hierarchical_init(void *self, const struct view *view, uint64_t seed,
                              struct arena *run, struct error *err)

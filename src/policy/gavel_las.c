@@ -13,12 +13,11 @@ struct gavel_las {
     bool water_filling;
 };
 
-static int las_shares(void *self, struct gavel_call *call, struct error *err)
+static struct programme las_programme(void *self, const struct gavel_call *call)
 {
     struct gavel_las *las = self;
-    struct programme programme = gavel_lp_programme(
-        call, las->water_filling ? GOAL_WATER_FILLING : GOAL_MAX_MIN);
-    return gavel_lp_solve(&las->lp, call, &programme, err);
+    return gavel_lp_programme(call,
+                              las->water_filling ? GOAL_WATER_FILLING : GOAL_MAX_MIN);
 }
 
 static void las_demand(void *self, const struct gavel_call *call, uint32_t at,
@@ -29,9 +28,11 @@ static void las_demand(void *self, const struct gavel_call *call, uint32_t at,
     ret_demand->need = call->weight[at] * gavel_lp_even_rate(call, at) / call->gang[at];
 }
 
-static const struct gavel_rule las_rule = {
-    .shares = las_shares, .demand = las_demand, .by_class = true, .blind = BLIND_EQUAL
-};
+static const struct gavel_rule las_rule = { .shares = gavel_lp_shares,
+                                            .programme = las_programme,
+                                            .demand = las_demand,
+                                            .by_class = true,
+                                            .blind = BLIND_EQUAL };
 
 static int las_init(void *self, const struct view *view, uint64_t seed,
                     struct arena *run, struct error *err)

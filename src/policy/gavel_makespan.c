@@ -6,10 +6,9 @@
  */
 #include "policy/gavel/gavel_lp.h"
 
-static int makespan_shares(void *self, struct gavel_call *call, struct error *err)
+static struct programme makespan_programme(void *self, const struct gavel_call *call)
 {
-    struct programme programme = gavel_lp_programme(call, GOAL_MAKESPAN);
-    return gavel_lp_solve(self, call, &programme, err);
+    return gavel_lp_programme(call, GOAL_MAKESPAN);
 }
 
 static void makespan_demand(void *self, const struct gavel_call *call, uint32_t at,
@@ -19,7 +18,8 @@ static void makespan_demand(void *self, const struct gavel_call *call, uint32_t 
     ret_demand->need = call->steps[at];
 }
 
-static const struct gavel_rule makespan_rule = { .shares = makespan_shares,
+static const struct gavel_rule makespan_rule = { .shares = gavel_lp_shares,
+                                                 .programme = makespan_programme,
                                                  .demand = makespan_demand,
                                                  .blind = BLIND_FIRST };
 

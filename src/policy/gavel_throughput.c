@@ -1,10 +1,9 @@
 /* gavel_throughput.c - the most steps per second in all. */
 #include "policy/gavel/gavel_lp.h"
 
-static int throughput_shares(void *self, struct gavel_call *call, struct error *err)
+static struct programme throughput_programme(void *self, const struct gavel_call *call)
 {
-    struct programme programme = gavel_lp_programme(call, GOAL_SUM);
-    return gavel_lp_solve(self, call, &programme, err);
+    return gavel_lp_programme(call, GOAL_SUM);
 }
 
 static void throughput_demand(void *self, const struct gavel_call *call, uint32_t at,
@@ -15,7 +14,8 @@ static void throughput_demand(void *self, const struct gavel_call *call, uint32_
         ret_demand->price[t] = 1;
 }
 
-static const struct gavel_rule throughput_rule = { .shares = throughput_shares,
+static const struct gavel_rule throughput_rule = { .shares = gavel_lp_shares,
+                                                   .programme = throughput_programme,
                                                    .demand = throughput_demand,
                                                    .by_class = true,
                                                    .blind = BLIND_FIRST };

@@ -80,8 +80,8 @@ static uint32_t choose_type(const struct fifo_line *line, uint32_t job)
 /* The released system skips a job that finds room only where it cannot run. */
 static bool has_room(const struct fifo_line *line, uint32_t job)
 {
-    for (uint32_t t = 0; t < line->queue->type_count; t++)
-        if (line->room[t] > 0 && line->room[t] >= line->queue->gang[job])
+    for (uint32_t i = 0; i < line->open_count; i++)
+        if (line->room[line->open[i]] >= line->queue->gang[job])
             return true;
     return false;
 }
@@ -98,6 +98,8 @@ static uint32_t choose_type_released(struct fifo_line *line, uint32_t job)
         return SHARES_NO_TYPE;
     uint32_t drawn = fitting[q->draw(q->draw_context, count)];
     uint32_t type = line->open[line->open_count - 1];
+    if (!(rate_on(q, job, type) > 0))
+        return SHARES_NO_TYPE;
     if (line->room[type] == q->gang[job]) {
         line->open_count--;
         for (uint32_t i = drawn; i < line->open_count; i++)

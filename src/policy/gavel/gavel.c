@@ -367,11 +367,11 @@ static double guess_left(const struct gavel_common *common, job_id job, double d
 }
 
 /* The rates that the policy is to know. */
-static void known_rates(const struct gavel_common *common, job_id job, double *rates)
+static void known_rates(const struct gavel_common *common, job_id job, bool unfit,
+                        double *rates)
 {
     const double *all = gavel_rates(common, job);
     const struct gavel_policy *gavel = common->gavel;
-    bool released = gavel->compat == COMPAT_RELEASED;
     enum instance_blind blind = gavel->aware ? BLIND_TRUE : gavel->rule->blind;
     double first = all[common->fill[0]];
     for (uint32_t i = 1; first <= 0 && i < common->type_count; i++)
@@ -379,7 +379,7 @@ static void known_rates(const struct gavel_common *common, job_id job, double *r
     for (uint32_t c = 0; c < common->type_count; c++) {
         rates[c] = blind == BLIND_EQUAL ? 1 : blind == BLIND_FIRST ? first : all[c];
         bool fits = all[c] > 0 && common->entries[job].gang <= common->capacity[c];
-        if (!fits && !released)
+        if (!fits && !unfit)
             rates[c] = 0; /* where it cannot run now, it is due nothing */
     }
 }
@@ -416,30 +416,28 @@ void gavel_prepare(struct gavel_common *common, const struct view *view,
 {
     uint32_t k = common->type_count;
     double *count = common->count;
-    *ret_call =
-        (struct gavel_call){ .view = view,
-                             .released = common->gavel->compat == COMPAT_RELEASED,
-                             .job_count = rows->count,
-                             .jobs = rows->jobs,
-                             .count = count,
-                             .total = common->job_count,
-                             .type_count = k,
-                             .types = common->types,
-                             .capacity = common->capacity,
-                             .type_first = common->fill[0],
-                             .gang = common->gang,
-                             .weight = common->weight,
-                             .rate = common->rate,
-                             .steps = common->steps,
-                             .done = common->done,
-                             .age_s = common->age_s,
-                             .alone_s = common->alone_s,
-                             .left_s = common->left_s,
-                             .pairs = common->pairs,
-                             .pair_rate = common->pair_rate,
-                             .x = common->x,
-                             .scratch = scratch,
-                             .common = common };
+    *ret_call = (struct gavel_call){ .view = view,
+                                     .job_count = rows->count,
+                                     .jobs = rows->jobs,
+                                     .count = count,
+                                     .total = common->job_count,
+                                     .type_count = k,
+                                     .types = common->types,
+                                     .capacity = common->capacity,
+                                     .type_first = common->fill[0],
+                                     .gang = common->gang,
+                                     .weight = common->weight,
+                                     .rate = common->rate,
+                                     .steps = common->steps,
+                                     .done = common->done,
+                                     .age_s = common->age_s,
+                                     .alone_s = common->alone_s,
+                                     .left_s = common->left_s,
+                                     .pairs = common->pairs,
+                                     .pair_rate = common->pair_rate,
+                                     .x = common->x,
+                                     .scratch = scratch,
+                                     .common = common };
     for (uint32_t i = 0; i < rows->count; i++) {
         job_id id = rows->jobs[i];
         const struct job *job = &view->jobs[id];
@@ -457,7 +455,7 @@ void gavel_prepare(struct gavel_common *common, const struct view *view,
         common->age_s[i] = times->now_s - (double)job->submit_ns / 1e9;
         common->left_s[i] =
             job->deadline_ns ? (double)job->deadline_ns / 1e9 - times->now_s : INFINITY;
-        known_rates(common, id, &common->rate[(size_t)i * k]);
+        known_rates(common, id, times->unfit, &common->rate[(size_t)i * k]);
     }
     for (uint32_t i = 0; common->gavel->rule->alone && i < rows->count; i++)
         common->alone_s[i] = count_alone(common, ret_call, i);
@@ -506,7 +504,7 @@ static uint32_t find_listed(const struct gavel_call *call, uint32_t first,
 
 uint32_t gavel_pair(struct gavel_call *call, uint32_t first, uint32_t second)
 {
-    if (call->released || !call->common->gavel->rule->pairs_itself)
+    if (call->listed)
         return find_listed(call, first, second);
     uint32_t *last = &call->common->pair_of[first]; /* the one it was last paired in */
     if (*last < call->pair_count && call->pairs[*last].first == first &&
@@ -521,18 +519,6 @@ uint32_t gavel_pair(struct gavel_call *call, uint32_t first, uint32_t second)
 }
 
 /* --- the doors ---------------------------------------------------------------------- */
-
-static int check_settings(const struct gavel_policy *gavel, struct error *err)
-{
-    if (gavel->compat == COMPAT_RELEASED && gavel->cost_test.choice != COST_TEST_NONE)
-        return error_set(err, -EINVAL,
-                         "worth asks before a swap, which compat=released never does");
-    if (gavel->compat != COMPAT_RELEASED && gavel->allocations.text[0])
-        return error_set(err, -EINVAL,
-                         "recorded shares need the rounds they were recorded in: "
-                         "allocations goes with compat=released");
-    return 0;
-}
 
 static void make_room(struct gavel_common *common, const struct view *view,
                       struct arena *run)
@@ -561,37 +547,37 @@ static void make_room(struct gavel_common *common, const struct view *view,
     fifo_queue_init(&common->waiting_cpu_only, run, view->job_max);
 }
 
-static const struct gavel_mechanism *mechanism_of(const struct gavel_policy *gavel)
-{
-    if (gavel->compat == COMPAT_RELEASED)
-        return &gavel_mechanism_released;
-    return &gavel_mechanism_rounds;
-}
+static const struct gavel_mechanism *const mechanisms[] = {
+    [COMPAT_NONE] = &gavel_mechanism_rounds,
+    [COMPAT_RELEASED] = &gavel_mechanism_released,
+};
 
 int gavel_init(struct gavel_policy *gavel, const struct gavel_rule *rule,
                const struct view *view, uint64_t seed, struct arena *run,
                struct error *err)
 {
-    int r = check_settings(gavel, err);
-    if (r < 0)
-        return r;
+    const struct gavel_mechanism *mechanism = mechanisms[gavel->compat];
+    if (gavel->allocations.text[0] && !mechanism->replays)
+        return error_set(err, -EINVAL,
+                         "recorded shares need the rounds they were recorded in: "
+                         "allocations goes with compat=released");
     struct gavel_common *common = arena_new(run, struct gavel_common);
     gavel->rule = rule;
     gavel->common = common;
     common->gavel = gavel;
     common->self = gavel; /* it begins with it */
-    list_types(common, view, gavel->compat == COMPAT_RELEASED);
+    list_types(common, view, mechanism->by_name);
     order_fill(common, view->cluster);
     make_room(common, view, run);
     for (node_id n = 0; n < view->cluster->node_count; n++)
         count_node(common, view, n);
     cost_test_init(&gavel->cost_test, view, run);
     common->seed = seed;
-    r = gavel_pairs_init(common, view, run, err);
+    int r = gavel_pairs_init(common, view, run, err);
     if (r < 0)
         return r;
-    common->mechanism = mechanism_of(gavel);
-    return common->mechanism->init(common, view, run, err);
+    common->mechanism = mechanism;
+    return mechanism->init(common, view, run, err);
 }
 
 void gavel_observe(void *self, const struct view *view, const struct event *event)

@@ -33,8 +33,6 @@ struct gavel_common; /* the mechanism's own state */
 /* The question, and where the answer goes. */
 struct gavel_call {
     const struct view *view;
-    bool released; /* answer as the published system does, where that differs */
-
     /* active jobs in order of arrival; or classes of equal jobs, one of each */
     uint32_t job_count;
     const job_id *jobs;
@@ -43,7 +41,7 @@ struct gavel_call {
 
     /*
      * Columns are the types that the cluster has accelerators of, in the order of the
-     * published system under compat=released (by name), otherwise of the cluster.
+     * mechanism: by name, or that of the cluster.
      */
     uint32_t type_count;
     const uint32_t *types;  /* [type] its number in the cluster */
@@ -60,6 +58,7 @@ struct gavel_call {
     const double *left_s;  /* [job] until its deadline; INFINITY: it has none */
 
     /* with sharing: the pairs that may share; in order of second, then first */
+    bool listed; /* all of them are here: gavel_pair() adds none */
     uint32_t pair_count;
     const struct programme_pair *pairs; /* places in 'jobs' */
     const double *pair_rate;            /* [pair][type][2] */
@@ -96,6 +95,12 @@ struct gavel_rule {
     /* Fill call->x.  On failure the shares stay as they were. */
     int (*shares)(void *self, struct gavel_call *call, struct error *err);
 
+    /* Optional: the programme whose solution the shares are (gavel_lp.h). */
+    struct programme (*programme)(void *self, const struct gavel_call *call);
+
+    /* Optional: what the published system answers instead, where it has no programme. */
+    int (*published)(void *self, struct gavel_call *call, struct error *err);
+
     /* Optional: the demand of a job, so that sharing scales (gavel_shares.c). */
     void (*demand)(void *self, const struct gavel_call *call, uint32_t at,
                    struct gavel_demand *ret_demand);
@@ -112,9 +117,15 @@ struct gavel_rule {
 enum gavel_compat { COMPAT_NONE, COMPAT_RELEASED };
 extern const char *const gavel_compats[];
 
+/* First come, first served in the published system; for the rule of gavel_fifo.c. */
+int gavel_published_fifo(void *self, struct gavel_call *call, struct error *err);
+
 /* Rates of jobs that share: as they are, or from a few trials (predict/estimate.h). */
 enum gavel_known { KNOWN_TRUE, KNOWN_ESTIMATED };
 extern const char *const gavel_knowns[];
+
+/* Who gets what the latest job leaves: see gavel_ftf.c. */
+enum gavel_spare { SPARE_CENTRE, SPARE_EVEN };
 
 /* What the private state of every such policy begins with. */
 struct gavel_policy {
@@ -126,7 +137,8 @@ struct gavel_policy {
     bool sharing;      /* two jobs may share accelerators */
     uint32_t known;    /* enum gavel_known */
     bool global_queue; /* all types are filled from one order */
-    uint32_t compat;   /* enum gavel_compat */
+    uint32_t compat;   /* enum gavel_compat: which mechanism */
+    uint32_t spare;    /* enum gavel_spare; compat=released */
     int64_t round_ns;
     struct field_buffer allocations; /* recorded shares, a file; "": the policy's own */
     struct cost_test cost_test;

@@ -18,6 +18,9 @@ struct node_set;
  * system, gavel_released*.c.
  */
 struct gavel_mechanism {
+    bool by_name; /* columns are in order of the types' names */
+    bool replays; /* can carry out recorded shares */
+
     int (*init)(struct gavel_common *common, const struct view *view, struct arena *run,
                 struct error *err);
 
@@ -112,6 +115,7 @@ void gavel_strike(struct gavel_common *common, job_id job);
 struct gavel_times {
     double now_s;
     const double *left; /* [slot] steps left; NULL: ask the view */
+    bool unfit; /* rates also on types too small for the gang, as they are now */
 };
 
 /* The jobs that the policy is asked about, and for how many each of them stands. */

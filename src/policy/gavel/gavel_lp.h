@@ -24,6 +24,5 @@ struct programme gavel_lp_programme(const struct gavel_call *call, enum goal goa
 /* A job's rate on an equal part of every type: what shares are fair by. */
 double gavel_lp_even_rate(const struct gavel_call *call, uint32_t at);
 
-/* Solve it and write the shares into the call. */
-int gavel_lp_solve(struct gavel_lp *lp, struct gavel_call *call,
-                   const struct programme *programme, struct error *err);
+/* For the rule: solve the policy's programme and write the shares into the call. */
+int gavel_lp_shares(void *self, struct gavel_call *call, struct error *err);

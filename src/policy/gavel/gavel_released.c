@@ -102,6 +102,7 @@ static void note_due(struct gavel_common *common, uint32_t at)
 static void list_pairs(struct gavel_common *common, struct gavel_call *call)
 {
     struct gavel_released *r = common->released;
+    call->listed = true;
     for (uint32_t i = 0; i < common->job_count; i++)
         r->place[common->jobs[i]] = i;
     for (uint32_t i = 0; i < r->unit_count; i++) {
@@ -191,13 +192,13 @@ static int released_make_shares(struct gavel_common *common, const struct view *
         int broken = take_recorded(common, &r->broken);
         return broken < 0 ? error_set(err, broken, "%s", r->broken.text) : 0;
     }
-    struct gavel_times times = { .now_s = r->now_s, .left = r->left };
+    struct gavel_times times = { .now_s = r->now_s, .left = r->left, .unfit = true };
     for (uint32_t i = 0; i < common->job_count; i++)
         r->left[common->jobs[i]] = r->pages[common->jobs[i]].left;
     struct gavel_rows rows = { .jobs = common->jobs, .count = common->job_count };
     gavel_prepare(common, view, &times, &rows, scratch, &call);
     list_pairs(common, &call);
-    int result = common->gavel->rule->shares(common->self, &call, err);
+    int result = released_shares(common, &call, err);
     if (result == 0)
         take_shares(common, &call);
     return result;
@@ -375,44 +376,6 @@ static void released_observe(struct gavel_common *common, const struct view *vie
         released_forget(common, view, id);
 }
 
-/* --- in order --------------------------------------------------------------------------- */
-
-static bool goes_before(const struct candidate *a, const struct candidate *b)
-{
-    if (a->priority != b->priority)
-        return a->priority > b->priority;
-    if (a->deficit_s != b->deficit_s)
-        return a->deficit_s > b->deficit_s;
-    return a->x > b->x;
-}
-
-/* Equals stay in the order they are in. */
-static void sort_candidates(struct candidate *candidates, struct candidate *scratch,
-                            uint32_t count)
-{
-    struct candidate *from = candidates;
-    struct candidate *to = scratch;
-    for (uint32_t run = 1; run < count; run *= 2) {
-        for (uint32_t start = 0; start < count; start += 2 * run) {
-            uint32_t middle = start + run < count ? start + run : count;
-            uint32_t end = middle + run < count ? middle + run : count;
-            uint32_t left = start;
-            uint32_t right = middle;
-            for (uint32_t i = start; i < end; i++) {
-                bool from_right =
-                    left == middle ||
-                    (right < end && goes_before(&from[right], &from[left]));
-                to[i] = from_right ? from[right++] : from[left++];
-            }
-        }
-        struct candidate *swap = from;
-        from = to;
-        to = swap;
-    }
-    if (from != candidates)
-        memcpy(candidates, from, count * sizeof *candidates);
-}
-
 /* --- where they run ------------------------------------------------------------------------ */
 
 /* It is on the chosen type already, with the chosen partner or alone. */
@@ -485,19 +448,16 @@ static void seat_all(struct gavel_common *common, const struct view *view,
                      struct plan *plan, struct arena *scratch)
 {
     struct gavel_released *r = common->released;
-    struct candidate *order = r->candidates;
     for (uint32_t i = 0; i < r->task_count; i++) {
         const struct task *task = &r->tasks[i];
-        order[i] = (struct candidate){
-            .priority = common->entries[task->unit.jobs[0]].gang,
-            .deficit_s = stays_in_place(common, view, task),
-            .unit = i,
-        };
+        double gang = common->entries[task->unit.jobs[0]].gang;
+        r->order[i].key = -2 * gang - stays_in_place(common, view, task);
+        r->order[i].value = i;
     }
-    sort_candidates(order, r->candidate_scratch, r->task_count);
+    sort_items(r->order, r->order_scratch, r->task_count);
     r->order_count = r->ordered_count = 0;
     for (uint32_t i = 0; i < r->task_count; i++) {
-        struct task *task = &r->tasks[order[i].unit];
+        struct task *task = &r->tasks[r->order[i].value];
         if (task->doomed)
             continue;
         if (seat_task(common, view, plan, task))
@@ -595,13 +555,14 @@ static void close_task(struct gavel_common *common, const struct view *view,
 /* Latest first; then jobs before pairs, then by number: sums depend on it. */
 static void sort_tasks(struct gavel_released *r)
 {
-    struct candidate *order = r->candidates;
     for (uint32_t i = 0; i < r->task_count; i++)
-        order[i] = (struct candidate){ .priority = r->tasks[i].finish_s,
-                                       .deficit_s = !unit_is_pair(&r->tasks[i].unit),
-                                       .x = -(double)r->tasks[i].number,
-                                       .unit = i };
-    sort_candidates(order, r->candidate_scratch, r->task_count);
+        r->order[i] = (struct sort_item){
+            (double)r->tasks[i].number + unit_is_pair(&r->tasks[i].unit) * 0x1p52, i
+        };
+    sort_items(r->order, r->order_scratch, r->task_count);
+    for (uint32_t i = 0; i < r->task_count; i++)
+        r->order[i].key = -r->tasks[r->order[i].value].finish_s;
+    sort_items(r->order, r->order_scratch, r->task_count);
 }
 
 static void set_clock(struct gavel_released *r, const struct view *view, double now_s)
@@ -616,7 +577,7 @@ static void end_round(struct gavel_common *common, const struct view *view)
     set_clock(r, view, r->end_s);
     sort_tasks(r);
     for (uint32_t i = 0; i < r->task_count; i++)
-        close_task(common, view, &r->tasks[r->candidates[i].unit]);
+        close_task(common, view, &r->tasks[r->order[i].value]);
     link_tasks(common, false);
     r->task_count = 0;
     r->round_end_s = r->now_s;
@@ -764,9 +725,15 @@ static int released_init(struct gavel_common *common, const struct view *view,
 {
     struct gavel_released *r = arena_new(run, struct gavel_released);
     size_t k = common->type_count;
+    if (common->gavel->cost_test.choice != COST_TEST_NONE)
+        return error_set(err, -EINVAL,
+                         "worth asks before a swap, which compat=released never does");
     common->released = r;
     r->round_s = (double)common->gavel->round_ns / 1e9;
     mt_init(&r->shuffle, common->seed + SEED_SHUFFLE);
+    mt_init(&r->draws, common->seed);
+    r->solver = solver_new();
+    r->holders = arena_array(run, struct fifo_holder, view->job_max);
     r->pages = arena_array(run, struct released_job, view->job_max);
     r->left = arena_array(run, double, view->job_max);
     r->pending = arena_array(run, job_id, view->job_max);
@@ -780,7 +747,8 @@ static int released_init(struct gavel_common *common, const struct view *view,
     r->is_stirred = arena_array(run, bool, r->unit_max);
     r->tasks = arena_array(run, struct task, view->job_max);
     r->candidates = arena_array(run, struct candidate, (size_t)r->unit_max * k);
-    r->candidate_scratch = arena_array(run, struct candidate, (size_t)r->unit_max * k);
+    r->order = arena_array(run, struct sort_item, view->job_max);
+    r->order_scratch = arena_array(run, struct sort_item, view->job_max);
     r->taken = arena_array(run, uint32_t, view->job_max);
     r->place = arena_array(run, uint32_t, view->job_max);
     if (!common->gavel->allocations.text[0])
@@ -792,8 +760,17 @@ static int released_init(struct gavel_common *common, const struct view *view,
                          common->type_count, run, err);
 }
 
+static void released_fini(struct gavel_common *common)
+{
+    if (common->released)
+        solver_free(common->released->solver);
+}
+
 const struct gavel_mechanism gavel_mechanism_released = {
+    .by_name = true,
+    .replays = true,
     .init = released_init,
     .observe = released_observe,
     .decide = released_decide,
+    .fini = released_fini,
 };

@@ -1,11 +1,13 @@
 /*
  * gavel_released.h - what the rounds of the published system are made of.  For
- * gavel_released.c, which decides, and gavel_released_take.c: who runs in the next round.
+ * gavel_released.c, which decides, gavel_released_shares.c: how much each job is due, and
+ * gavel_released_take.c: who runs in the next round.
  */
 #pragma once
 
 #include "base/error.h"
 #include "base/mt19937.h"
+#include "base/sort.h"
 #include "policy/gavel/gavel_common.h"
 #include "policy/gavel/gavel_recorded.h"
 
@@ -54,6 +56,12 @@ struct candidate {
     uint32_t place; /* in the list: equals stay in its order */
 };
 
+/* A job that has a type, or had one; by public id. */
+struct fifo_holder {
+    uint64_t id;
+    uint32_t column;
+};
+
 struct gavel_released {
     double round_s;
     double now_s, round_end_s; /* the clock; when the last round ended */
@@ -63,6 +71,10 @@ struct gavel_released {
     bool under_way;
     double end_s;
     struct mt19937 shuffle;
+    struct solver *solver; /* warm between calls */
+    struct mt19937 draws;  /* gavel_published_fifo() */
+    struct fifo_holder *holders;
+    uint32_t holder_count;
     struct gavel_recorded recorded;
     uint32_t record_next;
     struct error broken; /* why the recorded shares do not fit this run; "": they do */
@@ -90,9 +102,10 @@ struct gavel_released {
 
     struct task *tasks;
     uint32_t task_count;
-    struct candidate *candidates, *candidate_scratch;
-    uint32_t *taken; /* by slot: round + 1 */
-    uint32_t *place; /* by slot: in the call */
+    struct candidate *candidates;
+    struct sort_item *order, *order_scratch; /* of tasks */
+    uint32_t *taken;                         /* by slot: round + 1 */
+    uint32_t *place;                         /* by slot: in the call */
 };
 
 static inline struct account *released_accounts(const struct gavel_common *common,
@@ -110,6 +123,10 @@ static inline bool account_runs(const struct account *account)
 {
     return account->rate[0] > 0 && account->rate[1] > 0;
 }
+
+/* Fill call->x as the published system does. */
+int released_shares(struct gavel_common *common, struct gavel_call *call,
+                    struct error *err);
 
 /* gavel_released_take.c: who runs in the next round. */
 

@@ -180,10 +180,11 @@ void released_choose(struct gavel_common *common)
     if (!common->gavel->aware)
         mt_shuffle(&r->shuffle, order, common->type_count);
     r->task_count = 0;
+    bool strict = common->gavel->rule->strict && !common->gavel->rule->programme;
     uint32_t together = common->gavel->global_queue ? common->type_count : 1;
     for (uint32_t i = 0; i < common->type_count; i += together) {
         fill_types(common, &order[i], together, /* due= */ true, left);
-        if (!common->gavel->rule->strict)
+        if (!strict) /* only first come, first served leaves GPUs idle */
             fill_types(common, &order[i], together, /* due= */ false, left);
     }
 }

@@ -55,13 +55,13 @@ struct barrier_path {
  * Most problems have one column or three: the functions below are compiled for these numbers
  * and for any.
  */
-#define ANY_COLUMNS static inline __attribute__((always_inline))
+#define ANY_COLUMNS inline __attribute__((always_inline))
 #define BY_COLUMNS(path, call) \
     ((path)->k == 1 ? call(1) : (path)->k == 3 ? call(3) : call((path)->k))
 
 /* --- slacks ------------------------------------------------------------------------- */
 
-ANY_COLUMNS double spare_time(const double *x, uint32_t k)
+static ANY_COLUMNS double spare_time(const double *x, uint32_t k)
 {
     double left = 1;
     for (uint32_t t = 0; t < k; t++)
@@ -69,8 +69,8 @@ ANY_COLUMNS double spare_time(const double *x, uint32_t k)
     return left;
 }
 
-ANY_COLUMNS void spare_capacity(const struct barrier_path *path, const double *x,
-                                double *ret_left, uint32_t k)
+static ANY_COLUMNS void spare_capacity(const struct barrier_path *path, const double *x,
+                                       double *ret_left, uint32_t k)
 {
     double left[TYPES_MAX];
     for (uint32_t t = 0; t < k; t++)
@@ -82,8 +82,8 @@ ANY_COLUMNS void spare_capacity(const struct barrier_path *path, const double *x
         ret_left[t] = left[t];
 }
 
-ANY_COLUMNS double spare_rate(const struct barrier_path *path, uint32_t j,
-                              const double *x, double level, uint32_t k)
+static ANY_COLUMNS double spare_rate(const struct barrier_path *path, uint32_t j,
+                                     const double *x, double level, uint32_t k)
 {
     const double *rate = &path->problem->rate[(size_t)j * k];
     double spare = -level * path->problem->need[j];
@@ -97,8 +97,9 @@ static bool has_need(const struct barrier_path *path, uint32_t j)
     return path->problem->need && path->problem->need[j] > 0;
 }
 
-ANY_COLUMNS double barrier_value_by(const struct barrier_path *path, const double *x,
-                                    double level, double *ret_left, uint32_t k)
+static ANY_COLUMNS double barrier_value_by(const struct barrier_path *path,
+                                           const double *x, double level,
+                                           double *ret_left, uint32_t k)
 {
     const struct interior_point *problem = path->problem;
     double sum = path->levels ? path->t * level : 0;
@@ -152,7 +153,7 @@ static double barrier_value(const struct barrier_path *path, const double *x,
  * Invert a symmetric positive definite matrix of order k in place, by Cholesky; only its
  * lower half is read.
  */
-ANY_COLUMNS bool invert_block(double *m, uint32_t k)
+static ANY_COLUMNS bool invert_block(double *m, uint32_t k)
 {
     double l[TYPES_MAX][TYPES_MAX];
     for (uint32_t i = 0; i < k; i++)
@@ -230,9 +231,9 @@ struct newton_part {
 };
 
 /* Fill a job's block, inverted, and its part; adds to the level's own entries. */
-ANY_COLUMNS bool fill_block(struct barrier_path *path, uint32_t j,
-                            struct newton_part *ret_part, double *level_gradient,
-                            double *level_curve, uint32_t k)
+static ANY_COLUMNS bool fill_block(struct barrier_path *path, uint32_t j,
+                                   struct newton_part *ret_part, double *level_gradient,
+                                   double *level_curve, uint32_t k)
 {
     const struct interior_point *problem = path->problem;
     const double *x = &path->x[(size_t)j * k];
@@ -259,8 +260,8 @@ ANY_COLUMNS bool fill_block(struct barrier_path *path, uint32_t j,
                                     (weight * spare * spare - whole * whole);
         }
         block[t * k + t] += count * path->copies / (x[t] * x[t]);
-        double slope =
-            path->copies / x[t] - idle - path->copies * problem->gang[j] / path->left[t];
+        double slope = path->copies / x[t] - idle -
+                       path->copies * problem->gang[j] / path->left[t];
         ret_part->pull[t] = 0;
         if (rate) {
             slope += rate[t] * (weight * spare - whole);
@@ -275,8 +276,8 @@ ANY_COLUMNS bool fill_block(struct barrier_path *path, uint32_t j,
     return invert_block(block, k);
 }
 
-ANY_COLUMNS void multiply_block(const double *matrix, const double *vector, uint32_t k,
-                                double *ret_product)
+static ANY_COLUMNS void multiply_block(const double *matrix, const double *vector,
+                                       uint32_t k, double *ret_product)
 {
     for (uint32_t t = 0; t < k; t++) {
         ret_product[t] = 0;
@@ -285,8 +286,8 @@ ANY_COLUMNS void multiply_block(const double *matrix, const double *vector, uint
     }
 }
 
-ANY_COLUMNS double newton_step_by(struct barrier_path *path, struct newton_part *parts,
-                                  uint32_t k)
+static ANY_COLUMNS double newton_step_by(struct barrier_path *path,
+                                         struct newton_part *parts, uint32_t k)
 {
     uint32_t size = k + (path->levels ? 1 : 0);
     double a[SHARED_MAX][SHARED_MAX] = { { 0 } };
@@ -352,7 +353,7 @@ static double newton_step(struct barrier_path *path, struct newton_part *parts)
     return BY_COLUMNS(path, STEP);
 }
 
-ANY_COLUMNS double step_room_by(const struct barrier_path *path, uint32_t k)
+static ANY_COLUMNS double step_room_by(const struct barrier_path *path, uint32_t k)
 {
     double most = 1 / NEAR;
     double used[TYPES_MAX] = { 0 };
@@ -431,9 +432,10 @@ static void start_inside(struct barrier_path *path)
     path->level = INFINITY;
     for (uint32_t j = 0; j < path->n; j++)
         if (has_need(path, j))
-            path->level = fmin(path->level,
-                               spare_rate(path, j, &path->x[(size_t)j * path->k], 0, path->k) /
-                                   problem->need[j]);
+            path->level =
+                fmin(path->level,
+                     spare_rate(path, j, &path->x[(size_t)j * path->k], 0, path->k) /
+                         problem->need[j]);
     path->level *= isfinite(path->level) ? 0.5 : 0;
 }
 

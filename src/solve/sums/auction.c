@@ -758,8 +758,8 @@ int auction_solve(const struct auction *auction, double tolerance, double *ret_x
         run_auction(auction, arena, 0, tolerance, ret_x, ret_answer, &guess);
     if (outcome != FOUND && auction->floor) {
         bool proven = outcome == TOO_HIGH;
-        outcome = run_auction(auction, arena, FLOOR_SLACK, tolerance, ret_x,
-                              ret_answer, &guess);
+        outcome = run_auction(auction, arena, FLOOR_SLACK, tolerance, ret_x, ret_answer,
+                              &guess);
         if (outcome == LOST && proven)
             outcome = TOO_HIGH; /* without the slack they cannot be kept */
     }
