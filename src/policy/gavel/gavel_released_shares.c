@@ -149,20 +149,37 @@ static const double *deadline_rates(const struct gavel_call *call)
     return floor;
 }
 
+/* The needs, or values, are known without the optimum. */
+static bool is_centre_known(const struct gavel_call *call,
+                            const struct programme *programme)
+{
+    bool runs = false;
+    for (uint32_t t = 0; t < call->type_count; t++)
+        if (!(call->capacity[t] > 0))
+            return false;
+    for (uint32_t j = 0; !runs && j < call->job_count; j++)
+        runs = gavel_lp_even_rate(call, j) > 0;
+    return runs && has_middle(programme) &&
+           (programme->goal == GOAL_MAX_MIN || programme->goal == GOAL_SUM);
+}
+
 static int solve_programme(struct gavel_common *common, struct gavel_call *call,
                            struct error *err)
 {
     const struct gavel_policy *gavel = common->gavel;
     struct programme programme = gavel->rule->programme(common->self, call);
-    struct shares shares;
+    struct shares shares = { 0 };
     programme.tidy = false;
     if (programme.floor)
         programme.floor = deadline_rates(call);
+    bool known = is_centre_known(call, &programme);
+    if (known && find_centre(&programme, &shares, call, err) == 0)
+        return 0;
     int r = programme_solve(&programme, SOLVE_FAST, common->released->solver,
                             call->scratch, &shares, err);
     if (r < 0)
         return r;
-    if (shares.status == SHARES_OPTIMAL && has_middle(&programme)) {
+    if (!known && shares.status == SHARES_OPTIMAL && has_middle(&programme)) {
         if (gavel->spare == SPARE_EVEN && is_type_blind(call)) {
             spread_evenly(common, call, shares.objective);
             return 0;
