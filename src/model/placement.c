@@ -133,23 +133,16 @@ static uint32_t choose_many(struct placement_search *search,
     return left;
 }
 
-/* A gang over several nodes: so many large parts, so many small ones. */
-struct parts {
-    uint32_t large, large_count;
-    uint32_t small, small_count;
-};
-
-/* As many nodes as it asks for, evenly filled; or full nodes and one for the rest. */
-static struct parts parts_of(const struct placement_request *want, uint32_t node_max)
+struct placement_parts placement_parts(uint32_t gpus, uint32_t nodes, uint32_t node_max)
 {
-    uint32_t each = want->nodes ? want->gpus / want->nodes : node_max;
-    if (!want->nodes)
-        return (struct parts){ each, want->gpus / each, want->gpus % each,
-                               want->gpus % each > 0 };
-    uint32_t more = want->gpus % want->nodes;
+    uint32_t each = nodes ? gpus / nodes : node_max;
+    if (!nodes)
+        return (struct placement_parts){ each, gpus / each, gpus % each,
+                                         gpus % each > 0 };
+    uint32_t more = gpus % nodes;
     if (more == 0)
-        return (struct parts){ .large = each, .large_count = want->nodes };
-    return (struct parts){ each + 1, more, each, want->nodes - more };
+        return (struct placement_parts){ .large = each, .large_count = nodes };
+    return (struct placement_parts){ each + 1, more, each, nodes - more };
 }
 
 /* What there is on a node that is not down; NULL if it is. */
@@ -167,7 +160,7 @@ static const struct room *room_on(const struct placement_search *search, node_id
  */
 static bool choose_must(struct placement_search *search,
                         const struct placement_request *want, uint32_t type,
-                        bool with_vacated, struct parts *parts)
+                        bool with_vacated, struct placement_parts *parts)
 {
     const struct bits *must = &want->job->set->must;
     for (node_id node = bits_next(must, 0); node != BITS_NONE;
@@ -189,7 +182,7 @@ static bool choose_must(struct placement_search *search,
 
 static bool choose_parts(struct placement_search *search,
                          const struct placement_request *want, uint32_t type,
-                         bool with_vacated, struct parts *parts)
+                         bool with_vacated, struct placement_parts *parts)
 {
     uint32_t first = search->seat_count;
     if (want->job->set && want->job->set->must.count > 0 &&
@@ -228,7 +221,7 @@ static bool choose_gang(struct placement_search *search,
     if (node_max == 0 || in_all < want->gpus || want->nodes > want->gpus)
         return false;
 
-    struct parts parts = parts_of(want, node_max);
+    struct placement_parts parts = placement_parts(want->gpus, want->nodes, node_max);
     if (parts.large <= node_max &&
         choose_parts(search, want, type, with_vacated, &parts))
         return true;

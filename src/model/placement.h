@@ -45,3 +45,16 @@ bool placement_find(struct placement_search *search,
 
 /* CPU and memory that go with so many accelerators of a job's gang. */
 struct room_part placement_need(const struct job *job, uint32_t gpus);
+
+/* A gang over several nodes: so many large parts, so many small ones. */
+struct placement_parts {
+    uint32_t large, large_count;
+    uint32_t small, small_count;
+};
+
+/*
+ * As many nodes as it asks for ('nodes'), evenly filled; or, where that is 0, full nodes of
+ * 'node_max' GPUs and one for the rest.
+ */
+struct placement_parts placement_parts(uint32_t gpus, uint32_t nodes,
+                                       uint32_t node_max);

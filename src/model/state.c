@@ -66,6 +66,7 @@ void state_init(struct state *state, struct arena *run, const struct cluster *cl
                                  .seats = state->seats,
                                  .cluster = cluster,
                                  .free = &state->free,
+                                 .foreign = state->foreign,
                                  .losses = state->losses,
                                  .rates = rates };
 }

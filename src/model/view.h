@@ -27,12 +27,13 @@ struct loss_ring {
  */
 struct view {
     int64_t now_ns;
-    bool closed;                    /* no more jobs are expected                      */
-    const struct job *jobs;         /* live jobs, by slot                             */
-    uint32_t job_max;               /* slots there are                                */
-    const struct seat *seats;       /* what job.seats and job.next point into         */
-    const struct cluster *cluster;  /* nodes, accelerator types, capacities, racks    */
-    const struct free_index *free;  /* nodes by what is free on them, kept by engine  */
+    bool closed;                   /* no more jobs are expected                      */
+    const struct job *jobs;        /* live jobs, by slot                             */
+    uint32_t job_max;              /* slots there are                                */
+    const struct seat *seats;      /* what job.seats and job.next point into         */
+    const struct cluster *cluster; /* nodes, accelerator types, capacities, racks    */
+    const struct free_index *free; /* nodes by what is free on them, kept by engine  */
+    const uint64_t *foreign; /* by node: GPUs in use by others than our jobs          */
     const struct throughput *rates; /* how fast each kind of job runs on each type    */
     const struct loss_ring *losses; /* what job.loss_ring points into                 */
 };

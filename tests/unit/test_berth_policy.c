@@ -141,6 +141,54 @@ static void a_job_moves_to_faster_gpus_that_are_free(void **state)
     assert_false(plan_changes(w->plan, slow)); /* it is nearly done */
 }
 
+/* Two nodes are kept for it: the free one, and the one whose job ends first. */
+static void nodes_are_kept_for_a_gang_that_waited_too_long(void **state)
+{
+    struct world *w = *state;
+    world_release(w);
+    world_init_as(w, "3xv100:4");
+    struct job stays = a_job(4, 5000 + 86400 * 20, 10, 10);
+    stays.stays = true;
+    world_running_on(w, 0, stays);
+    stays.steps_total = 1000 + 86400 * 20;
+    world_running_on(w, 1, stays);
+    job_id gang = world_queued(w, a_job(8, 100000, 10, 10));
+    world_pass(w, SECONDS(86400) * 20);
+    job_id lengthy = world_queued(w, a_job(4, 2000, 10, 10));
+    job_id brief = world_queued(w, a_job(2, 500, 10, 10));
+
+    world_decide(w, &policy_berth);
+    assert_false(plan_holds(w->plan, gang));
+    assert_false(plan_holds(w->plan, lengthy));
+    assert_true(plan_holds(w->plan, brief)); /* it ends before the gang can start */
+}
+
+/* It waits for one node only: the others are for all. */
+static void a_job_that_waited_too_long_leaves_what_it_does_not_need(void **state)
+{
+    struct world *w = *state;
+    world_release(w);
+    world_init_as(w, "3xv100:4");
+    struct job stays = a_job(2, 5000 + 86400 * 20, 10, 10);
+    stays.stays = true;
+    for (node_id node = 0; node < 3; node++)
+        world_running_on(w, node, stays);
+    job_id old = world_queued(w, a_job(4, 100000, 10, 10));
+    world_pass(w, SECONDS(86400) * 20);
+    job_id first = world_queued(w, a_job(2, 1e6, 10, 10));
+    job_id second = world_queued(w, a_job(2, 1e6, 10, 10));
+    job_id third = world_queued(w, a_job(2, 1e6, 10, 10));
+    stays.gpus = 1;
+    job_id staying = world_queued(w, stays); /* and could not be taken back */
+
+    world_decide(w, &policy_berth);
+    assert_false(plan_holds(w->plan, old));
+    assert_int_equal(plan_holds(w->plan, first) + plan_holds(w->plan, second) +
+                         plan_holds(w->plan, third),
+                     2);
+    assert_false(plan_holds(w->plan, staying));
+}
+
 static void a_job_that_waited_too_long_goes_first(void **state)
 {
     struct world *w = *state;
@@ -164,4 +212,6 @@ RUN_CASES(CASE(a_short_job_passes_one_that_does_not_fit),
           CASE(a_trial_beyond_their_share_preempts_no_shorter_job),
           CASE(an_undeclared_job_comes_between_short_and_long_ones),
           CASE(a_job_moves_to_faster_gpus_that_are_free),
+          CASE(nodes_are_kept_for_a_gang_that_waited_too_long),
+          CASE(a_job_that_waited_too_long_leaves_what_it_does_not_need),
           CASE(a_job_that_waited_too_long_goes_first));

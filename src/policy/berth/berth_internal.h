@@ -87,8 +87,13 @@ struct berth_policy {
     bool stirred;         /* something else */
     uint32_t freed_types; /* types of which GPUs became free since the last decision */
     double theta;         /* job-seconds that a wasted GPU-second costs now */
-    struct bits aside;    /* nodes kept for a job that waits for an end there */
-    uint32_t *examined;   /* by node: the search in which it was looked at */
+    struct bits aside;    /* nodes kept for a trial job that waits for an end there */
+    struct bits kept;     /* these, and nodes kept for jobs that have waited too long */
+    struct bits claimed;  /* these, and all nodes that such jobs could use */
+    bool any_kept;        /* such a job still waits, in this decision */
+    uint32_t kept_types;  /* types of GPUs that such jobs could use */
+    int64_t kept_until_ns; /* when the first of them is expected to start */
+    uint32_t *examined;    /* by node: the search in which it was looked at */
     uint32_t search;
     const struct view *view;
 };
@@ -126,6 +131,12 @@ void moves_make(struct berth_policy *berth, const struct view *view, struct plan
 
 void resizes_grow(struct berth_policy *berth, const struct view *view,
                   struct plan *plan);
+
+/* Nodes on which no job may be put that moves, grows or preempts others by its key. */
+static inline const struct bits *berth_nodes_to_avoid(const struct berth_policy *berth)
+{
+    return berth->any_kept ? &berth->claimed : &berth->aside;
+}
 
 /* How much longer the job takes on that type than on its fastest; INFINITY: cannot. */
 static inline double berth_slowness(const struct berth_policy *berth, job_id job,

@@ -69,7 +69,7 @@ static bool move_job(const struct berth_policy *berth, const struct view *view,
 {
     struct ask ask = ASK_DEFAULT;
     ask.types = 1u << type;
-    ask.avoid = &berth->aside;
+    ask.avoid = berth_nodes_to_avoid(berth);
     return plan_grant_free(plan, id, &ask);
 }
 
@@ -123,7 +123,8 @@ static job_id find_trade(const struct berth_policy *berth, const struct view *vi
     double best_s = 0;
     job_id best = JOB_NONE;
     for (uint32_t type = 0; type < view->cluster->type_count; type++) {
-        if (type == view->jobs[id].type_now || !(view->jobs[id].types >> type & 1))
+        if (type == view->jobs[id].type_now || !(view->jobs[id].types >> type & 1) ||
+            (berth->kept_types >> type & 1))
             continue;
         uint32_t other = tree_first(&berth->running_pool, &berth->running[type]);
         for (uint32_t i = 0; other != TREE_NONE && i < TRADES_SCANNED; i++) {
@@ -157,7 +158,8 @@ static void make_trades(struct berth_policy *berth, const struct view *view,
 {
     for (uint32_t i = 0; i < berth->fresh_count; i++) {
         job_id id = berth->fresh[i];
-        if (!berth->jobs[id].runs || !can_move(view, plan, id))
+        if (!berth->jobs[id].runs || !can_move(view, plan, id) ||
+            (berth->kept_types >> view->jobs[id].type_now & 1))
             continue;
         job_id other = find_trade(berth, view, plan, id);
         if (other != JOB_NONE)

@@ -52,17 +52,19 @@ static bool read_swap(const struct plan *plan, job_id beneficiary,
 }
 
 /* Plan the preemption again, now with the waiting time it is expected to save. */
-static bool make_swap(struct plan *plan, job_id beneficiary,
-                      const struct planned_swap *swap,
+static bool make_swap(const struct cost_test *test, struct plan *plan,
+                      job_id beneficiary, const struct planned_swap *swap,
                       const struct preemption_price *price)
 {
+    struct ask ask = ASK_DEFAULT;
+    ask.avoid = test->avoid;
     size_t mark = plan_mark(plan);
     int64_t saved_ns = (int64_t)(price->wait_saved_s * 1e9);
     for (uint32_t i = 0; i < swap->count; i++) {
         plan_revoke(plan, swap->victims[i], swap->rule, beneficiary);
         plan_expect(plan, swap->victims[i], saved_ns > 0 ? saved_ns : 0);
     }
-    if (plan_grant(plan, beneficiary, NULL))
+    if (plan_grant(plan, beneficiary, &ask))
         return true;
     plan_undo(plan, mark);
     return false;
@@ -97,7 +99,7 @@ bool cost_test_pass(struct cost_test *test, const struct view *view, struct plan
         pays = price.wait_saved_s > 0;
     if (!pays)
         note_refusal(test, view, beneficiary, &swap, &price);
-    return pays && make_swap(plan, beneficiary, &swap, &price);
+    return pays && make_swap(test, plan, beneficiary, &swap, &price);
 }
 
 static const struct cost_test_refusal *find_newest_refusal(const struct cost_test *test,

@@ -43,6 +43,7 @@ struct cost_test_refusal {
 struct cost_test {
     uint32_t choice; /* enum cost_test_choice; set before cost_test_init() */
     struct cost_model model;
+    const struct bits *avoid; /* nodes that no beneficiary may use, or NULL */
     struct cost_test_refusal refusals[COST_TEST_REFUSALS];
     uint32_t refusal_count; /* in all, including those no longer kept */
 };

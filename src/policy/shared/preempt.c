@@ -49,6 +49,7 @@ void preempt_init(struct preempt *preempt, struct arena *run, const struct view 
     memset(preempt->on_node, 0xff, cluster->node_count * sizeof *preempt->on_node);
     preempt->of_job = arena_array(run, uint32_t, view->job_max);
     preempt->was_pending = arena_array(run, bool, view->job_max);
+    preempt->placed_ns = arena_array(run, int64_t, view->job_max);
     preempt->vacated = arena_array(run, node_id, VACATED_MAX);
     preempt->memos = arena_array(run, struct preempt_memo, MEMOS_MAX);
 }
@@ -127,11 +128,15 @@ void preempt_observe(struct preempt *preempt, const struct view *view,
             add_shares(preempt, view, event->job);
         break;
     case EVENT_PLACED:
-        preempt->was_pending[event->job] = event->pending_count > 0;
+        /* A job that is still to stop takes its time, whether other jobs are in its way or not. */
+        preempt->was_pending[event->job] =
+            event->pending_count > 0 || view->jobs[event->job].state == JOB_STOPPING;
+        preempt->placed_ns[event->job] = event->at_ns;
         break;
     case EVENT_STARTED:
         add_shares(preempt, view, event->job);
-        if (preempt->was_pending[event->job])
+        if (preempt->was_pending[event->job] ||
+            event->at_ns > preempt->placed_ns[event->job])
             preempt_touch(preempt,
                           event->job); /* GPUs that were pending can be taken again */
         break;
@@ -146,8 +151,7 @@ void preempt_observe(struct preempt *preempt, const struct view *view,
         break;
     case EVENT_LOST:
     case EVENT_CANCELLED:
-        if (preempt->of_job[event->job] == NONE)
-            preempt->era++; /* its pending GPUs are free, on nodes not known here */
+        preempt->era++; /* its pending GPUs are free, on nodes not known here */
         drop_shares(preempt, event->job);
         break;
     case EVENT_NODE_UP:
@@ -198,6 +202,14 @@ static bool room_holds(const struct room *room, const struct job *job, uint32_t 
            need.mem_mib <= room->mem_mib;
 }
 
+/* Whether the beneficiary may be put on this node. */
+static bool may_use(const struct preempt *preempt, const struct preempt_search *search,
+                    node_id node)
+{
+    return node_set_has(search->job->set, node) &&
+           !(preempt->avoid && bits_test(preempt->avoid, node));
+}
+
 /* Add what the candidate holds, node by node. */
 static void count_candidate(struct preempt *preempt, const struct view *view,
                             const struct plan *plan, struct preempt_search *search,
@@ -209,7 +221,7 @@ static void count_candidate(struct preempt *preempt, const struct view *view,
         node_id node = seats[i].node;
         struct preempt_need *need = &search->needs[view->cluster->nodes[node].type];
         struct room *room = &preempt->rooms[node];
-        if (!need->allowed || !node_set_has(search->job->set, node))
+        if (!need->allowed || !may_use(preempt, search, node))
             continue;
         if (preempt->seen[node] != preempt->walk) {
             preempt->seen[node] = preempt->walk;
@@ -291,10 +303,12 @@ static void count_free_nodes(const struct view *view, const struct plan *plan,
 static bool revoke_and_grant(struct preempt *preempt, struct plan *plan, job_id job,
                              enum rule rule)
 {
+    struct ask ask = ASK_DEFAULT;
+    ask.avoid = preempt->avoid;
     size_t mark = plan_mark(plan);
     for (uint32_t i = 0; i < preempt->victim_count; i++)
         plan_revoke(plan, preempt->victims[i], rule, job);
-    if (!plan_grant(plan, job, NULL)) {
+    if (!plan_grant(plan, job, &ask)) {
         plan_undo(plan, mark);
         return false;
     }
@@ -315,7 +329,7 @@ static bool revoke_and_grant(struct preempt *preempt, struct plan *plan, job_id 
         plan_undo(plan, mark);
         for (uint32_t v = 0; v < used; v++)
             plan_revoke(plan, preempt->victims[v], rule, job);
-        if (!plan_grant(plan, job, NULL)) {
+        if (!plan_grant(plan, job, &ask)) {
             plan_undo(plan, mark);
             return false;
         }
@@ -386,7 +400,7 @@ static node_id find_single_node(const struct preempt *preempt, const struct view
         node_id node = seats[i].node;
         const struct preempt_need *need =
             &search->needs[view->cluster->nodes[node].type];
-        if (!need->allowed || !need->alone || !node_set_has(search->job->set, node) ||
+        if (!need->allowed || !need->alone || !may_use(preempt, search, node) ||
             !room_holds(&preempt->rooms[node], search->job, need->each))
             continue;
         uint32_t count = view->jobs[victim].seats.count > 1
@@ -445,7 +459,7 @@ static bool could_hold_share(const struct preempt *preempt, const struct view *v
 {
     const struct preempt_need *need = &search->needs[view->cluster->nodes[node].type];
     struct room room;
-    if (!need->allowed || !node_set_has(search->job->set, node))
+    if (!need->allowed || !may_use(preempt, search, node))
         return false;
     plan_room(plan, node, &room);
     for (uint32_t at = preempt->on_node[node]; at != NONE;
@@ -562,7 +576,7 @@ bool preempt_for(struct preempt *preempt, const struct view *view, struct plan *
     struct preempt_search search = search_for(view, job);
 
     /* Nodes vacated by this plan are not recorded: then a failure is not remembered. */
-    bool plain = !plan_vacates(plan);
+    bool plain = !plan_vacates(plan) && !preempt->avoid;
     if (plain && failed_before(preempt, view, plan, &search, claim))
         return false;
     if (walk_candidates(preempt, view, plan, id, &search, claim))

@@ -18,6 +18,7 @@
 #include "model/plan.h"
 
 struct arena;
+struct bits;
 struct preempt_memo;
 struct preempt_share;
 struct room;
@@ -38,7 +39,8 @@ struct preempt_rule {
 
 struct preempt {
     const struct preempt_rule *rule;
-    const void *self;   /* the policy's state */
+    const void *self;         /* the policy's state */
+    const struct bits *avoid; /* nodes not to vacate or use, or NULL */
     struct room *rooms; /* by node: free, or held by the candidates visited so far */
     uint32_t *seen;     /* by node: the search in which 'rooms' was set */
     uint32_t walk;
@@ -50,7 +52,8 @@ struct preempt {
     uint32_t *on_node; /* first share, by node; UINT32_MAX: none */
     uint32_t *of_job;  /* first share, by slot; UINT32_MAX: none */
 
-    bool *was_pending; /* by slot: it was placed on GPUs still to be vacated */
+    bool *was_pending;  /* by slot: it was placed on GPUs still to be vacated */
+    int64_t *placed_ns; /* by slot: when it was */
 
     node_id *vacated; /* ring of the nodes vacated, newest last */
     uint64_t vacated_count;
