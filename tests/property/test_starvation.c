@@ -36,13 +36,14 @@ static struct {
     bool kept_waiting; /* only jobs that change their place are in its way        */
     int64_t kept_since_ns;
     int64_t began_ns;    /* when it was granted what it holds                     */
-    int64_t aged_ns;     /* when it was first seen to be aged                     */
+    int64_t aged_ns;     /* from then on it is aged, and there are nodes for it   */
     uint32_t generation; /* of the slot                                           */
 } known[JOBS + 1];       /* by slot */
 
 static bool wrong_estimates;
-static int64_t slow_ns;        /* the longest time a job takes to stop */
-static uint64_t aged_decisions; /* in which an aged job was left waiting: to be more than 0 */
+static int64_t slow_ns; /* the longest time a job takes to stop */
+static uint64_t
+    aged_decisions; /* in which an aged job was left waiting: to be more than 0 */
 static uint64_t aged_starts;
 
 /* --- which jobs have waited too long ------------------------------------------------- */
@@ -60,22 +61,6 @@ static int64_t patience_ns(const struct job *job)
     double left_s =
         is_unknown(job) ? 0 : (job->steps_total - job->steps) / job->rate_best_per_s;
     return (int64_t)((AGE_S + PATIENCE * left_s) * 1e9);
-}
-
-static void note_waits(const struct view *view)
-{
-    for (job_id id = 0; id < run.engine.state.job_count; id++) {
-        const struct job *job = &view->jobs[id];
-        if (known[id].generation != job->generation) {
-            memset(&known[id], 0, sizeof known[id]);
-            known[id].generation = job->generation;
-        }
-        if (known[id].aged || job->state != JOB_WAITING || job->class != CLASS_BE)
-            continue;
-        int64_t waited_ns = view->now_ns - job->since_ns + job->waited_ns;
-        known[id].aged = waited_ns + ROUNDING_NS >= patience_ns(job);
-        known[id].aged_ns = view->now_ns;
-    }
 }
 
 /* --- what is in a job's way --------------------------------------------------------- */
@@ -112,17 +97,22 @@ static void take_seats(struct room *rooms, const struct seat *seats, uint32_t co
     }
 }
 
-static void count_rooms(const struct view *view, const struct plan *plan, job_id id,
-                        bool with_changes, struct room *rooms)
+/* Of nodes on which nothing runs. */
+static void empty_rooms(const struct view *view, struct room *rooms)
 {
-    const struct state *state = &run.engine.state;
     for (node_id node = 0; node < view->cluster->node_count; node++) {
         const struct node *full = &view->cluster->nodes[node];
         rooms[node] = (struct room){ ((uint64_t)1 << full->gpu_count) - 1,
                                      full->cpu_milli, full->mem_mib };
-        if (state->node_down[node])
+        if (run.engine.state.node_down[node])
             rooms[node] = (struct room){ 0 };
     }
+}
+
+static void fill_rooms(const struct view *view, const struct plan *plan, job_id id,
+                       bool with_changes, struct room *rooms)
+{
+    const struct state *state = &run.engine.state;
     for (job_id other = 0; other < state->job_count; other++) {
         const struct job *job = &view->jobs[other];
         if (job->state == JOB_FREE || other == id ||
@@ -179,18 +169,50 @@ static bool fits_type(const struct view *view, const struct job *job, uint32_t t
     return holds_large >= large_count && holds_small >= large_count + small_count;
 }
 
-static bool fits_without(const struct view *view, const struct plan *plan, job_id id,
-                         bool with_changes)
+static bool fits_rooms(const struct view *view, const struct job *job,
+                       const struct room *rooms)
 {
-    static struct room rooms[64];
-    const struct job *job = &view->jobs[id];
-    count_rooms(view, plan, id, with_changes, rooms);
     if (job->gpus == 0 && fits_type(view, job, TYPE_NONE, rooms))
         return true;
     for (uint32_t type = 0; type < view->cluster->type_count; type++)
         if ((job->types >> type & 1) && fits_type(view, job, type, rooms))
             return true;
     return false;
+}
+
+static bool fits_without(const struct view *view, const struct plan *plan, job_id id,
+                         bool with_changes)
+{
+    static struct room rooms[64];
+    empty_rooms(view, rooms);
+    fill_rooms(view, plan, id, with_changes, rooms);
+    return fits_rooms(view, &view->jobs[id], rooms);
+}
+
+/* While it could not start on an empty cluster, as nodes are down, nothing is kept for it. */
+static bool could_start(const struct view *view, const struct job *job)
+{
+    static struct room rooms[64];
+    empty_rooms(view, rooms);
+    return fits_rooms(view, job, rooms);
+}
+
+static void note_waits(const struct view *view)
+{
+    for (job_id id = 0; id < run.engine.state.job_count; id++) {
+        const struct job *job = &view->jobs[id];
+        if (known[id].generation != job->generation) {
+            memset(&known[id], 0, sizeof known[id]);
+            known[id].generation = job->generation;
+        }
+        if (known[id].aged && job->state == JOB_WAITING && !could_start(view, job))
+            known[id].aged_ns = view->now_ns;
+        if (known[id].aged || job->state != JOB_WAITING || job->class != CLASS_BE)
+            continue;
+        int64_t waited_ns = view->now_ns - job->since_ns + job->waited_ns;
+        known[id].aged = waited_ns + ROUNDING_NS >= patience_ns(job);
+        known[id].aged_ns = view->now_ns;
+    }
 }
 
 /* With BERTH_EVENTS set: what each job holds, to find the cause of a failure. */
@@ -202,13 +224,16 @@ static void print_jobs(const struct view *view)
                view->cluster->nodes[node].type, view->cluster->nodes[node].gpu_count,
                view->cluster->nodes[node].cpu_milli, view->cluster->nodes[node].mem_mib,
                run.engine.state.node_down[node] ? ", down" : "");
-    for (job_id id = 0; getenv("BERTH_EVENTS") && id < run.engine.state.job_count; id++) {
+    for (job_id id = 0; getenv("BERTH_EVENTS") && id < run.engine.state.job_count;
+         id++) {
         const struct job *job = &view->jobs[id];
         if (job->state == JOB_FREE)
             continue;
-        printf("# job %llu state %d class %d gpus %u cpu %u mem %u types %x nodes %u aged %d stays %d:",
-               (unsigned long long)job->id, job->state, job->class, job->gpus, job->cpu_milli, job->mem_mib,
-               job->types, job->nodes, known[id].aged, job->stays);
+        printf("# job %llu state %d class %d gpus %u cpu %u mem %u types %x nodes %u "
+               "aged %d stays %d:",
+               (unsigned long long)job->id, job->state, job->class, job->gpus,
+               job->cpu_milli, job->mem_mib, job->types, job->nodes, known[id].aged,
+               job->stays);
         for (uint32_t i = 0; i < job->seats.count; i++)
             printf(" n%u:%llx", view->seats[job->seats.first + i].node,
                    (unsigned long long)view->seats[job->seats.first + i].gpus);
@@ -269,12 +294,13 @@ static int checked_decide(void *self, const struct view *view, struct plan *plan
         const struct job *job = &view->jobs[id];
         bool restricted = job->set && job->set->must.count > 0;
         if (job->state == JOB_WAITING && known[id].aged && !plan_holds(plan, id) &&
-            view->now_ns > known[id].aged_ns + 2 * ROUNDING_NS && !is_unknown(job) && !job->spread && !restricted &&
-            !is_behind(view, plan, id))
+            view->now_ns > known[id].aged_ns + 2 * ROUNDING_NS && !is_unknown(job) &&
+            !job->spread && !restricted && !is_behind(view, plan, id))
             check_waiting(view, plan, id);
         else
             known[id].kept_waiting = false;
-        aged_starts += known[id].aged && job->state == JOB_WAITING && plan_holds(plan, id);
+        aged_starts +=
+            known[id].aged && job->state == JOB_WAITING && plan_holds(plan, id);
         if (plan_changes(plan, id) && plan_holds(plan, id))
             known[id].began_ns = view->now_ns;
     }
@@ -305,7 +331,8 @@ static uint32_t largest_gang(const struct cluster *cluster, uint32_t type,
                  cluster->nodes[node].gpu_count == node_max;
     if (nodes == 0)
         return 1;
-    return rng_below(rng, 3) ? nodes * node_max : node_max * (1 + rng_below(rng, nodes));
+    return rng_below(rng, 3) ? nodes * node_max
+                             : node_max * (1 + rng_below(rng, nodes));
 }
 
 static void make_stream(struct random_world *world, enum trap trap, struct rng *rng)
