@@ -18,9 +18,10 @@
  *
  * No cycles.  A job preempts only jobs with larger keys.  The key of a waiting job does not
  * change, that of a running job falls as its work is done, or rises each time a guess is
- * exceeded or its model becomes good, which happens finitely often (value.c).  So between two such rises a victim
- * never preempts its beneficiary.  Trades raise a potential (moves.c); a move ends on a
- * faster type.  Jobs that waited too long are preempted by trial jobs alone.
+ * exceeded or its model becomes good, which happens finitely often (value.c).  So between two
+ * such rises a victim never preempts its beneficiary.  Trades raise a potential (moves.c); a move
+ * ends on a type on which the job is faster by the table, whatever it reports.  Jobs that waited
+ * too long are preempted by trial jobs alone.
  *
  * No job starves.  A job that has waited for 'age' and PATIENCE times its run time goes before
  * all others but trial jobs, preempts what is cheapest, and waits only for jobs that it may not

@@ -59,6 +59,9 @@ static double stop_s(const struct berth_policy *berth, const struct view *view,
 static bool move_pays(const struct berth_policy *berth, const struct view *view,
                       job_id id, uint32_t type)
 {
+    if (!(berth_slowness(berth, id, type) <
+          berth_slowness(berth, id, view->jobs[id].type_now)))
+        return false;
     double saved_s = left_here_s(berth, view, id) - stop_s(berth, view, id) -
                      left_there_s(berth, view, id, type);
     return saved_s > berth->theta * price_of_stopping(berth, view, id);
