@@ -13,6 +13,7 @@
 #include "base/yaml.h"
 #include "daemon/daemon.h"
 #include "daemon/limit_settings.h"
+#include "model/cluster.h"
 
 #define FILE_BYTES_MAX (1 << 20)
 #define KEEP_S_MAX (36500.0 * 86400)
@@ -47,6 +48,7 @@ static const struct field fields[] = {
     { "prices", FIELD_OTHER },
     { "speeds", FIELD_OTHER },
     { "limits", FIELD_OTHER },
+    { "entities", FIELD_OTHER },
     { 0 },
 };
 
@@ -136,6 +138,19 @@ static int read_limits(struct daemon_setup *setup, struct arena *arena,
     return limit_read_settings(json, add_limit, &limits, NULL, err);
 }
 
+/* Weights of groups and users, written as in a cluster file. */
+static int read_entities(struct daemon_setup *setup, struct arena *arena,
+                         const struct yaml_file *file, struct error *err)
+{
+    struct cluster named = { 0 };
+    int r = cluster_read_entities(&named, arena, file, err);
+    setup->groups = named.entities;
+    setup->group_count = named.entity_count;
+    setup->users = named.users;
+    setup->user_count = named.user_count;
+    return r;
+}
+
 int config_load(struct daemon_setup *setup, struct arena *arena, const char *path,
                 struct error *err)
 {
@@ -147,6 +162,8 @@ int config_load(struct daemon_setup *setup, struct arena *arena, const char *pat
         r = read_types(setup, arena, &file, &type_fields[i], err);
     if (r == 0)
         r = read_limits(setup, arena, &file, err);
+    if (r == 0)
+        r = read_entities(setup, arena, &file, err);
     yaml_release(&file);
     return r < 0 ? -EINVAL : 0;
 }

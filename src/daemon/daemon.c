@@ -122,6 +122,11 @@ static int set_types(struct daemon *daemon, struct error *err)
 static int find_cluster(struct daemon *daemon, struct error *err)
 {
     int r = daemon->backend->find_cluster(daemon, err);
+    struct cluster *cluster = &daemon->machine.cluster;
+    cluster->entities = daemon->setup.groups;
+    cluster->entity_count = daemon->setup.group_count;
+    cluster->users = daemon->setup.users;
+    cluster->user_count = daemon->setup.user_count;
     return r < 0 ? r : set_types(daemon, err);
 }
 

@@ -17,6 +17,7 @@
 
 struct daemon;
 struct engine;
+struct entity;
 struct error;
 struct executor;
 struct http;
@@ -73,6 +74,8 @@ struct daemon_setup {
     uint32_t type_count;
     struct limit_setting *limits; /* of users, groups and by default */
     uint32_t limit_count;
+    struct entity *groups, *users; /* that have a weight of their own */
+    uint32_t group_count, user_count;
 };
 
 int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,

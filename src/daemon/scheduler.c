@@ -18,6 +18,7 @@
 #include "engine/recover.h"
 #include "executor/executor.h"
 #include "host/output_path.h"
+#include "model/cluster.h"
 #include "policy/policy.h"
 #include "store/db.h"
 #include "store/rows.h"
@@ -26,6 +27,7 @@
 #define STEPS_AT_ONCE_MAX 64
 #define LOST_MAX 10 /* times in a row that a job may be lost soon after its start */
 #define LOST_SOON_NS (60 * NS_PER_S)
+#define PAST_JOBS_MAX 4096 /* ended jobs that a policy is told of when it takes over */
 #define REFUSAL_LATELY_NS (5 * NS_PER_S) /* refused starts are tried every second */
 
 /* --- time and passes ------------------------------------------------------------------ */
@@ -313,6 +315,8 @@ static int read_spec(void *context, const struct stored_job *kept, struct job *r
     request->launch.uid = kept->uid;
     request->launch.array_id = kept->array_id;
     request->hold = kept->held;
+    request->spec.user = kept->user;
+    request->spec.entity = kept->entity;
     *ret_tag = request;
     return admission_make_job(&scheduler->admission, &request->spec, ret_job, err);
 }
@@ -393,6 +397,58 @@ static void add_observers(struct scheduler *scheduler)
     flows_observe(scheduler->flows, engine);
 }
 
+/* The speed of a type beside the fastest; 1 if it is not known. */
+static double relative_speed(const struct cluster *cluster, const char *type)
+{
+    double most = 0;
+    double speed = 0;
+    for (uint32_t t = 0; t < cluster->type_count; t++) {
+        most = cluster->types[t].speed > most ? cluster->types[t].speed : most;
+        if (type && strcmp(cluster->types[t].name, type) == 0)
+            speed = cluster->types[t].speed;
+    }
+    return speed > 0 && most > 0 ? speed / most : 1;
+}
+
+/*
+ * Tell the policy of the jobs that ended last.  How much work they had is taken from their time
+ * in seats.
+ */
+static void tell_past(void *context, const struct engine *engine)
+{
+    struct scheduler *scheduler = context;
+    struct error err;
+    struct db_query *query = db_prepare(
+        store_reader(scheduler->store),
+        "SELECT name, user, entity, class, gpus, start_ns, end_ns, served_ns, "
+        "state = 'COMPLETED', placement ->> '$[0].type', request ->> '$.kind' FROM job "
+        "WHERE end_ns IS NOT NULL AND start_ns IS NOT NULL ORDER BY end_ns DESC LIMIT "
+        "?");
+    db_int(query, 1, PAST_JOBS_MAX);
+    while (db_next(query, &err) == 1) {
+        struct job_spec spec = { .name = db_get_text(query, 0),
+                                 .user = db_get_text(query, 1),
+                                 .entity = db_get_text(query, 2),
+                                 .kind = db_get_text(query, 10),
+                                 .class = strcmp(db_get_text(query, 3), "te") == 0
+                                              ? CLASS_TE
+                                              : CLASS_BE };
+        struct job job;
+        int64_t gpus = db_get_int(query, 4);
+        int64_t start_ns = db_get_int(query, 5), end_ns = db_get_int(query, 6);
+        if (admission_make_job(&scheduler->admission, &spec, &job, &err) < 0)
+            continue;
+        job.served_ns = db_get_int(query, 7);
+        int64_t ran_ns = gpus > 0 ? job.served_ns / gpus : end_ns - start_ns;
+        if (db_get_int(query, 8))
+            job.steps = (double)ran_ns * 1e-9 * job.rate_best_per_s *
+                        relative_speed(scheduler->cluster, db_get_text(query, 9));
+        engine->policy->recall(engine->policy_self, &engine->state.view, &job, start_ns,
+                               end_ns);
+    }
+    db_finish(query);
+}
+
 static int init_engine(struct scheduler *scheduler, struct error *err)
 {
     const struct policy *policy;
@@ -415,6 +471,8 @@ static int init_engine(struct scheduler *scheduler, struct error *err)
                                   .seed = 1 };
     r = engine_init(&scheduler->engine, &scheduler->life, &setup, err);
     scheduler->engine.clock_ns = clock_now_ns;
+    scheduler->engine.tell_past = tell_past;
+    scheduler->engine.past_context = scheduler;
     return r;
 }
 

@@ -25,6 +25,7 @@
 #include "host/pattern.h"
 #include "store/db.h"
 #include "http/http.h"
+#include "model/cluster.h"
 #include "store/prune.h"
 #include "store/submission_keys.h"
 #include "store/store.h"
@@ -73,6 +74,21 @@ static const char *describe_rejected(struct scheduler *scheduler,
     return kept;
 }
 
+/*
+ * The user, and the group whose share it counts for: the one it names, else the first of the
+ * groups with a weight that the user is in.
+ */
+static void set_owner(const struct scheduler *scheduler, struct request *request,
+                      const char *user)
+{
+    const struct cluster *cluster = scheduler->cluster;
+    request->spec.user = user;
+    for (uint32_t i = 0; i < cluster->entity_count && !request->spec.entity; i++)
+        if (users_in_group(scheduler->users, request->launch.uid,
+                           cluster->entities[i].name))
+            request->spec.entity = cluster->entities[i].name;
+}
+
 int submission_accept(struct submission *submission, const char *user,
                       struct request *request, const struct request_texts *texts,
                       bool held, struct error *ret_rejected, struct error *err)
@@ -83,6 +99,7 @@ int submission_accept(struct submission *submission, const char *user,
     request->spec.submit_ns = at_ns;
     ret_rejected->text[0] = '\0';
     users_ready(scheduler->users, request->launch.uid); /* wanted when it starts */
+    set_owner(scheduler, request, user);
     bool fits = admission_make_job(&scheduler->admission, &request->spec, job,
                                    ret_rejected) == 0;
     bool waits = fits && (held || conditions_needed(request, at_ns));

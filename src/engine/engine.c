@@ -152,6 +152,8 @@ static void adopt_jobs(struct engine *engine, bool to_policy, bool to_flow)
 {
     const struct view *view = &engine->state.view;
     const struct sort_item *items = live_jobs(engine);
+    if (to_policy && engine->tell_past && engine->policy->recall)
+        engine->tell_past(engine->past_context, engine);
     for (uint32_t i = 0; i < engine->state.live_count; i++) {
         struct event event = { .at_ns = view->now_ns,
                                .kind = EVENT_ADOPTED,

@@ -66,6 +66,10 @@ struct engine {
     uint64_t level_count; /* levels that were changed                           */
     uint64_t flow_refused_count; /* times the flow policy failed                  */
 
+    /* Optional.  Tell a policy that takes over, by its recall(), of jobs that have ended. */
+    void (*tell_past)(void *context, const struct engine *engine);
+    void *past_context;
+
     /* Set it to have decisions timed; the engine itself never reads a clock. */
     int64_t (*clock_ns)(void);
     struct histogram decide_ns;

@@ -21,6 +21,9 @@ void admission_init(struct admission *admission, const struct cluster *cluster,
     for (uint32_t i = 0; i < cluster->entity_count; i++)
         map_put(&admission->entities, hash_text(cluster->entities[i].name),
                 ++admission->entity_count);
+    for (uint32_t i = 0; i < cluster->user_count; i++)
+        map_put(&admission->users, hash_text(cluster->users[i].name),
+                ++admission->user_count);
 }
 
 void admission_release(struct admission *admission)
@@ -43,6 +46,19 @@ static uint32_t number_name(struct map *names, uint32_t *count, const char *name
         map_put(names, hash, number);
     }
     return number;
+}
+
+/* Runs of one program are called alike but for their numbers: "lr-0.1-seed-7". */
+static uint32_t hash_name(const char *name)
+{
+    uint64_t hash = HASH_BYTES_START;
+    if (!name || !*name)
+        return 0;
+    for (; *name; name++)
+        if (*name < '0' || *name > '9')
+            hash = hash_bytes(hash, name, 1);
+    uint32_t folded = (uint32_t)(hash ^ hash >> 32);
+    return folded ? folded : 1;
 }
 
 /* Whether an empty node can hold so many of the gang, as placement counts it. */
@@ -335,6 +351,7 @@ int admission_make_job(struct admission *admission, const struct job_spec *spec,
                                              &admission->entity_count, spec->entity),
                        .user = number_name(&admission->users, &admission->user_count,
                                            spec->user),
+                       .name = hash_name(spec->name),
                        .steps_total = spec->undeclared ? 0 : spec->steps,
                        .submit_ns = spec->submit_ns,
                        .grace_ns = spec->grace_ns,

@@ -336,7 +336,7 @@ static const struct field nodes_fields[] = {
 };
 
 struct entity_entry {
-    const char *name;
+    const char *name, *user; /* a group's name, or a user's */
     double weight;
     uint32_t inside;
 };
@@ -345,6 +345,7 @@ static const char *const inside_words[] = { "fairness", "fifo", NULL };
 
 static const struct field entity_fields[] = {
     { "name", FIELD_TEXT, offsetof(struct entity_entry, name), .max = 200 },
+    { "user", FIELD_TEXT, offsetof(struct entity_entry, user), .max = 200 },
     { "weight", FIELD_NUMBER, offsetof(struct entity_entry, weight), .min = 1e-9,
       .max = 1e6 },
     { "inside", FIELD_CHOICE, offsetof(struct entity_entry, inside),
@@ -470,27 +471,59 @@ static int read_types(struct cluster_file *file, struct cluster *cluster)
     return r;
 }
 
-static int read_entities(struct cluster_file *file, struct cluster *cluster)
+static bool has_entity(const struct entity *list, uint32_t count, const char *name)
 {
-    int r = count_items(file, "entities", ENTITIES_MAX, &cluster->entity_count);
-    if (r < 0)
-        return r;
-    cluster->entities = arena_array(file->arena, struct entity, cluster->entity_count);
-    for (uint32_t i = 0; i < cluster->entity_count; i++) {
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(list[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static int check_entity(const struct cluster *cluster, const struct yaml_file *file,
+                        const char *path, const struct entity_entry *entry,
+                        struct error *err)
+{
+    if (!entry->name == !entry->user)
+        return yaml_wrong(file, path, err, "want either name (of a group) or user");
+    if (entry->user && entry->inside == 1)
+        return yaml_wrong(file, path, err, "inside: is for groups, not for users");
+    if (entry->name &&
+        has_entity(cluster->entities, cluster->entity_count, entry->name))
+        return yaml_wrong(file, path, err, "entity \"%.40s\" again", entry->name);
+    if (entry->user && has_entity(cluster->users, cluster->user_count, entry->user))
+        return yaml_wrong(file, path, err, "user \"%.40s\" again", entry->user);
+    return 0;
+}
+
+int cluster_read_entities(struct cluster *cluster, struct arena *arena,
+                          const struct yaml_file *file, struct error *err)
+{
+    const struct json *list = json_get(file->json, "entities");
+    uint32_t count = (uint32_t)json_count(list);
+    if (list && (!json_is_array(list) || json_count(list) > ENTITIES_MAX))
+        return yaml_wrong(file, "entities", err,
+                          "entities: want a list of at most %u items, "
+                          "{name: GROUP, weight: W} or {user: USER, weight: W}",
+                          ENTITIES_MAX);
+    cluster->entities = arena_array(arena, struct entity, count);
+    cluster->users = arena_array(arena, struct entity, count);
+    for (uint32_t i = 0; i < count; i++) {
         struct entity_entry entry = { .weight = 1 };
         char path[32];
-        r = read_item(file, "entities", i, entity_fields, &entry, path);
-        if (r == 0 && !entry.name)
-            r = yaml_wrong(&file->yaml, path, file->err, "no name");
-        for (uint32_t k = 0; k < i && r == 0; k++)
-            if (strcmp(cluster->entities[k].name, entry.name) == 0)
-                r = yaml_wrong(&file->yaml, path, file->err, "entity \"%.40s\" again",
-                               entry.name);
+        snprintf(path, sizeof path, "entities.%u", i);
+        int r = yaml_set(file, path, json_item(list, i), entity_fields, &entry,
+                         /* fill= */ false, arena, err);
+        if (r == 0)
+            r = check_entity(cluster, file, path, &entry, err);
         if (r < 0)
             return r;
-        cluster->entities[i] = (struct entity){ .name = entry.name,
-                                                .weight = entry.weight,
-                                                .fifo = entry.inside == 1 };
+        struct entity entity = { .name = entry.user ? entry.user : entry.name,
+                                 .weight = entry.weight,
+                                 .fifo = entry.inside == 1 };
+        if (entry.user)
+            cluster->users[cluster->user_count++] = entity;
+        else
+            cluster->entities[cluster->entity_count++] = entity;
     }
     return 0;
 }
@@ -576,7 +609,7 @@ static int build_file_cluster(struct cluster *cluster, struct cluster_file *file
     cluster->first_fit = file->first_fit;
     r = read_types(file, cluster);
     if (r == 0)
-        r = read_entities(file, cluster);
+        r = cluster_read_entities(cluster, file->arena, &file->yaml, file->err);
     if (r == 0)
         r = add_nodes(cluster, file, node_count);
     if (r == 0)

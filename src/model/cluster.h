@@ -9,6 +9,7 @@
 
 struct arena;
 struct error;
+struct yaml_file;
 
 #define NODE_GPUS_MAX 64
 #define NODES_MAX 1000000
@@ -37,7 +38,7 @@ struct shape {
     uint32_t count;
 };
 
-/* A group of people with a claim of its own, for sharing at two levels. */
+/* A group of people, or a user, with a claim of its own. */
 struct entity {
     const char *name;
     double weight; /* relative to other entities                               */
@@ -63,6 +64,8 @@ struct cluster {
         *entities; /* those the file names: job.entity is a place here, plus 1;
                                 further ones that jobs name have weight 1 */
     uint32_t entity_count;
+    struct entity *users; /* the same of users: job.user is a place here, plus 1 */
+    uint32_t user_count;
 };
 
 /*
@@ -75,6 +78,13 @@ int cluster_load(struct cluster *cluster, struct arena *arena, const char *text,
 /* A YAML file that is in memory already, as if it were a file of that name. */
 int cluster_parse(struct cluster *cluster, struct arena *arena, const char *name,
                   const void *bytes, size_t count, struct error *err);
+
+/*
+ * Read the list 'entities' of a file: groups by 'name' and users by 'user', with their weights.
+ * Sets no other members.
+ */
+int cluster_read_entities(struct cluster *cluster, struct arena *arena,
+                          const struct yaml_file *file, struct error *err);
 
 /* Build one piece by piece: begin, add nodes, end. */
 void cluster_begin(struct cluster *cluster, struct arena *arena, const char *name,

@@ -126,8 +126,9 @@ struct job {
     uint32_t kind;        /* row of the throughput table, or KIND_NONE */
     uint32_t entity;      /* 0: none */
     uint32_t user;        /* who submitted it, by a number; 0: not known */
-    bool loses_work; /* when it is stopped: it did, or nothing says that it saves */
-    bool stays;      /* once it runs, until it ends */
+    uint32_t name;        /* hash of its name without numbers; 0: none   */
+    bool loses_work;      /* when it is stopped: it did, or nothing says that it saves */
+    bool stays;           /* once it runs, until it ends */
     bool spread;
     bool spread_now;        /* in more nodes than needed               */
     bool leaving;           /* cancelled; ends once it has stopped */

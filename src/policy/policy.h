@@ -40,6 +40,14 @@ struct policy {
     void (*observe)(void *self, const struct view *view, const struct event *event);
 
     /*
+     * Optional.  Learn of a job that had its seats between these times, before this
+     * policy took over: its user, entity, name and class, GPU-time in seats, and
+     * 'steps' of work if it finished (0: it did not).  Called before any EVENT_ADOPTED.
+     */
+    void (*recall)(void *self, const struct view *view, const struct job *job,
+                   int64_t start_ns, int64_t end_ns);
+
+    /*
      * Put into 'plan' what should change from view->now_ns on.  Called after every
      * batch of events (except those that merely confirm an order: started, loaded) and
      * at the time that the policy asked for.

@@ -266,7 +266,7 @@ struct db_query *rows_select_live(struct db *db)
 {
     return prepare_fields(
         db, "SELECT ", "l.", live_fields, LIVE_FIELDS,
-        "beside, next_beside, seats, next, promises, uid, user, name, "
+        "beside, next_beside, seats, next, promises, uid, user, name, entity, "
         "held, request, submit_ns, array_id, array_index, served "
         "FROM live l JOIN job USING (id) ORDER BY id",
         0);
@@ -360,6 +360,7 @@ int rows_read_live(struct db_query *query, const struct cluster *cluster,
     kept->uid = (uint32_t)db_get_int(query, n++);
     kept->user = copy_text(query, n++, arena);
     kept->name = copy_text(query, n++, arena);
+    kept->entity = copy_text(query, n++, arena);
     kept->held = db_get_int(query, n++);
     kept->request = copy_text(query, n++, arena);
     job->submit_ns = db_get_int(query, n++);

@@ -44,7 +44,7 @@ struct kept_pending {
 struct stored_job {
     struct job job; /* times, steps and counts; no seats      */
     uint32_t uid;
-    const char *user, *name;
+    const char *user, *name, *entity;
     bool held;           /* by its owner                           */
     const char *request; /* JSON                                   */
     struct seat *seats, *next;
