@@ -16,12 +16,15 @@
  * gavel-makespan, 'fairness' gavel-ftf, 'cost' gavel-cost, each with its standard settings and
  * without the layers above.
  *
- * No cycles.  A job preempts only jobs with larger keys.  The key of a waiting job does not
- * change, that of a running job falls as its work is done, or rises each time a guess is
- * exceeded or its model becomes good, which happens finitely often (value.c).  So between two
- * such rises a victim never preempts its beneficiary.  Trades raise a potential (moves.c); a move
- * ends on a type on which the job is faster by the table, whatever it reports.  Jobs that waited
- * too long are preempted by trial jobs alone.
+ * No cycles.  A job preempts only jobs with larger keys.  The key of a running job falls as its
+ * work is done, or rises each time a guess is exceeded, its model becomes good or its deadline
+ * passes, which happens finitely often (value.c).  The key of a waiting job changes only with the
+ * share of its user or group, by a tenth at least, and with its deadline, at most URGENT_MOST
+ * times and back.  A share is a mean over a half-life of a day: it moves by a tenth only after
+ * hours of use or when a user comes or goes.  So between two such changes a victim never
+ * preempts its beneficiary, and their number is bounded by the time and the jobs submitted.
+ * Trades raise a potential (moves.c); a move ends on a type on which the job is faster by the
+ * table, whatever it reports.  Jobs that waited too long are preempted by trial jobs alone.
  *
  * No job starves.  A job that has waited for 'age' and PATIENCE times its run time goes before
  * all others but trial jobs, preempts what is cheapest, and waits only for jobs that it may not
@@ -29,6 +32,7 @@
  */
 #include "policy/policy.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdalign.h>
 #include <stddef.h>
@@ -43,7 +47,8 @@
 #include "model/reasons.h"
 #include "policy/berth/berth_internal.h"
 
-#define SWAPS_MAX 16 /* preemptions tested in one decision */
+#define SWAPS_MAX 16   /* preemptions tested in one decision             */
+#define RENEWED_MAX 16 /* waiting jobs whose keys are checked in a decision */
 
 /* --- which job may be preempted for which ------------------------------------------- */
 
@@ -153,7 +158,9 @@ static int berth_init(void *self, const struct view *view, uint64_t seed,
     bits_init(&berth->kept, run, nodes);
     bits_init(&berth->claimed, run, nodes);
     forecaster_init(&berth->forecaster, view->job_max, run);
-    value_init(berth);
+    berth->queue = arena_array(run, job_id, view->job_max);
+    fair_shares_init(&berth->shares, view, run);
+    work_history_init(&berth->history, run);
     return 0;
 }
 
@@ -250,6 +257,25 @@ static int64_t ages_ns(const struct berth_policy *berth, const struct view *view
     return job->since_ns - job->waited_ns + patience_ns(berth, view, id);
 }
 
+static void join_queue(struct berth_policy *berth, job_id id)
+{
+    if (berth->jobs[id].queue_at)
+        return;
+    berth->queue[berth->queue_count++] = id;
+    berth->jobs[id].queue_at = berth->queue_count;
+}
+
+static void quit_queue(struct berth_policy *berth, job_id id)
+{
+    uint32_t at = berth->jobs[id].queue_at;
+    if (!at)
+        return;
+    job_id last = berth->queue[--berth->queue_count];
+    berth->queue[at - 1] = last;
+    berth->jobs[last].queue_at = at;
+    berth->jobs[id].queue_at = 0;
+}
+
 static void enter_waiting(struct berth_policy *berth, const struct view *view,
                           job_id id)
 {
@@ -261,8 +287,12 @@ static void enter_waiting(struct berth_policy *berth, const struct view *view,
         mine->aged = true;
     sizes_push(queue_of(berth, view, id), view, id,
                mine->aged ? job->submit_ns : value_key_ns(berth, view, id), 0);
-    if (!mine->aged && job->class == CLASS_BE)
-        set_timer(berth, view, id, ages_ns(berth, view, id));
+    join_queue(berth, id);
+    if (mine->aged)
+        return;
+    int64_t changes_ns = value_changes_ns(berth, view, id);
+    int64_t aged_ns = job->class == CLASS_BE ? ages_ns(berth, view, id) : INT64_MAX;
+    set_timer(berth, view, id, changes_ns < aged_ns ? changes_ns : aged_ns);
 }
 
 static void leave_waiting(struct berth_policy *berth, const struct view *view,
@@ -271,6 +301,7 @@ static void leave_waiting(struct berth_policy *berth, const struct view *view,
     sizes_remove(&berth->waiting, view, id);
     sizes_remove(&berth->trials, view, id);
     sizes_remove(&berth->aged, view, id);
+    quit_queue(berth, id);
     clear_timer(berth, id);
 }
 
@@ -352,7 +383,15 @@ static void clear_nodes(struct bits *nodes)
         bits_clear(nodes, node);
 }
 
-/* Guesses that are exceeded, and waits that have become too long. */
+/* A waiting job's key has changed. */
+static void enter_again(struct berth_policy *berth, const struct view *view, job_id id)
+{
+    leave_waiting(berth, view, id);
+    enter_waiting(berth, view, id);
+    cost_model_renew(&berth->cost_test.model, view, id);
+}
+
+/* Guesses that are exceeded, deadlines that come near, and waits that have become too long. */
 static void run_timers(struct berth_policy *berth, const struct view *view)
 {
     while (berth->timers.top != HEAP_NONE &&
@@ -363,10 +402,21 @@ static void run_timers(struct berth_policy *berth, const struct view *view)
         if (berth->jobs[id].runs) {
             enter_running(berth, view, id);
         } else {
-            leave_waiting(berth, view, id);
-            berth->jobs[id].aged = true;
-            enter_waiting(berth, view, id);
+            value_renew(berth, view, id);
+            enter_again(berth, view, id);
         }
+    }
+}
+
+/* Keys follow what users and groups have had: of so many waiting jobs in each decision. */
+static void renew_keys(struct berth_policy *berth, const struct view *view)
+{
+    uint32_t count =
+        berth->queue_count < RENEWED_MAX ? berth->queue_count : RENEWED_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        job_id id = berth->queue[berth->queue_next++ % berth->queue_count];
+        if (!berth->jobs[id].aged && value_renew(berth, view, id))
+            enter_again(berth, view, id);
     }
 }
 
@@ -633,6 +683,17 @@ static void place_others(struct berth_policy *berth, const struct view *view,
     sizes_unskip(&berth->trials);
 }
 
+static void berth_recall(void *self, const struct view *view, const struct job *job,
+                         int64_t start_ns, int64_t end_ns)
+{
+    struct berth_policy *berth = self;
+    if (berth->programme)
+        return;
+    fair_shares_recall(&berth->shares, view, job, start_ns, end_ns);
+    if (job->steps > 0)
+        work_history_count(&berth->history, job);
+}
+
 static int berth_decide(void *self, const struct view *view, struct plan *plan,
                         struct arena *scratch, struct error *err)
 {
@@ -649,6 +710,7 @@ static int berth_decide(void *self, const struct view *view, struct plan *plan,
     sizes_begin(&berth->trials, view);
     sizes_begin(&berth->aged, view);
     sizes_begin(&berth->waiting, view);
+    renew_keys(berth, view);
     clear_nodes(&berth->aside);
     berth->any_kept = false;
     berth->kept_types = 0;
@@ -700,13 +762,54 @@ static void explain_value(const struct berth_policy *berth, const struct view *v
                           job_id id, struct reasons *reasons)
 {
     const struct job *job = &view->jobs[id];
+    const struct berth_job *mine = &berth->jobs[id];
     char left[32];
+    uint32_t count = 0;
     units_show_time(left, sizeof left, value_left_s(berth, view, id));
+    const char *basis = work_history_basis(&berth->history, job, &count);
     if (job->steps_total > 0)
         reasons_add(reasons, "value", "it has about %s of work left", left);
     else
-        reasons_add(reasons, "value",
-                    "its work is not declared; jobs like it have about %s left", left);
+        reasons_add(
+            reasons, "value",
+            "its work is not declared; by %u finished jobs of %s it has about %s "
+            "left",
+            count, basis, left);
+    if (mine->share > 1.05 || mine->share < 1 / 1.05)
+        reasons_add(
+            reasons, "share",
+            "its value counts %.2g times: its user or group has had %s than its "
+            "share lately",
+            mine->share, mine->share > 1 ? "less" : "more");
+    if (mine->urgency > 1)
+        reasons_add(reasons, "deadline",
+                    "its value counts %.2g times: its deadline is near", mine->urgency);
+    else if (job->deadline_ns > 0)
+        reasons_add(reasons, "deadline",
+                    "its deadline is far, or cannot be kept any more: it counts for "
+                    "nothing now");
+}
+
+/* How far ahead the first of the others is. */
+static void explain_order(const struct berth_policy *berth, job_id id, uint32_t count,
+                          struct reasons *reasons)
+{
+    uint32_t first = 0;
+    while (first < reasons->ahead_count && reasons->ahead[first].key == INT64_MIN)
+        first++;
+    if (count == 0)
+        return;
+    if (first == reasons->ahead_count) {
+        reasons_add(reasons, "order", "%u jobs that waited too long are ahead of it",
+                    count);
+        return;
+    }
+    reasons_add(reasons, "order",
+                "%u jobs of higher value are ahead of it; the first, job %" PRIu64
+                ", is worth %.3g times as much a second",
+                count, reasons->ahead[first].id,
+                (double)sizes_key(&berth->waiting, id) /
+                    fmax((double)reasons->ahead[first].key, 1));
 }
 
 static void berth_explain(const void *self, const struct view *view, job_id id,
@@ -734,9 +837,7 @@ static void berth_explain(const void *self, const struct view *view, job_id id,
     if (berth->waiting.size_of[id]) {
         uint32_t aged = add_queue(&berth->aged, view, reasons);
         uint32_t ahead = sizes_ahead(&berth->waiting, view, id, reasons);
-        if (aged + ahead > 0)
-            reasons_add(reasons, "order", "%u jobs of higher value are ahead of it",
-                        aged + ahead);
+        explain_order(berth, id, aged + ahead, reasons);
     }
     cost_test_explain(&berth->cost_test, view, id, reasons);
 }
@@ -767,6 +868,8 @@ static const struct field berth_params[] = {
       "a job that waits this long, and ten times its run time, goes before all but "
       "trials",
       1, 1e9 },
+    { "floor", FIELD_NUMBER, AT(floor), "0.25", "share",
+      "of the size it asks for that an elastic job is never shrunk below", 0, 1 },
     { 0 },
 };
 
@@ -778,6 +881,7 @@ const struct policy policy_berth = {
     .self_size = sizeof(struct berth_policy),
     .init = berth_init,
     .observe = berth_observe,
+    .recall = berth_recall,
     .decide = berth_decide,
     .wake_ns = berth_wake_ns,
     .explain = berth_explain,

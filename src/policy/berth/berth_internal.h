@@ -15,7 +15,9 @@
 #include "policy/policy.h"
 #include "policy/shared/cost_test.h"
 #include "policy/shared/preempt.h"
+#include "policy/shared/fair_shares.h"
 #include "policy/shared/sizes.h"
+#include "policy/shared/work_history.h"
 #include "predict/forecaster.h"
 
 /*
@@ -30,13 +32,6 @@
 #define QUALITY 0.5 /* what a good model counts for, beside a finished job */
 #define PATIENCE 10.0 /* times its own run time that a job may wait, beyond 'age' */
 
-#define HISTORY_BINS 56 /* two per octave, from a second on */
-
-/* How much work the finished jobs of a class had, in seconds on their fastest type. */
-struct berth_history {
-    double count[HISTORY_BINS];
-};
-
 /* What the policy keeps about a live job. */
 struct berth_job {
     bool runs;           /* in 'running' and 'by_price'                           */
@@ -48,6 +43,9 @@ struct berth_job {
     double reached;      /* steps it has ever made, kept or not                */
     uint32_t reports;    /* of its losses, so far                              */
     double good_steps;   /* at which its model is good; 0: it is, or will not say */
+    double share;        /* factor on its value: its user's and its group's share */
+    double urgency;      /* factor on its value: its deadline                   */
+    uint32_t queue_at;   /* its place in 'queue' plus 1; 0: does not wait       */
 };
 
 #define FRESH_MAX 64
@@ -57,6 +55,7 @@ struct berth_policy {
     uint32_t objective;
     double trial_weight;
     int64_t age_ns;
+    double floor; /* of its size: an elastic job is not shrunk below this part */
 
     const struct policy *programme; /* Gavel's, for another objective; or NULL */
     void *programme_self;
@@ -66,8 +65,11 @@ struct berth_policy {
     struct sizes aged;    /* those that waited too long, by submission */
     struct cost_test cost_test;
     struct preempt preempt;
-    struct berth_job *jobs;            /* by slot */
-    struct berth_history histories[2]; /* by class */
+    struct berth_job *jobs;      /* by slot */
+    struct work_history history; /* of finished jobs */
+    struct fair_shares shares;   /* of users and groups */
+    job_id *queue;               /* jobs that wait, in no order */
+    uint32_t queue_count, queue_next;
     struct forecaster forecaster;
 
     struct tree_pool running_pool;
@@ -100,18 +102,23 @@ struct berth_policy {
 
 /* --- value.c: what a job's time is worth ------------------------------------------- */
 
-void value_init(struct berth_policy *berth);
 void value_observe(struct berth_policy *berth, const struct view *view,
                    const struct event *event);
 double value_left_s(const void *self, const struct view *view, job_id job);
 int64_t value_key_ns(const void *self, const struct view *view, job_id job);
 
-/* When the guess of its work changes if it goes on running; INT64_MAX: never. */
+/*
+ * When its key changes with time: a running job's, as a guess of its work is exceeded; a waiting
+ * job's, as its deadline comes near.  INT64_MAX: never.
+ */
 int64_t value_changes_ns(const struct berth_policy *berth, const struct view *view,
                          job_id job);
 
 /* These, and what stopping costs, as the cost test asks for them. */
 extern const struct cost_model_estimates value_estimates;
+
+/* Find the factors on a waiting job's value anew; true: they have changed enough to matter. */
+bool value_renew(struct berth_policy *berth, const struct view *view, job_id job);
 
 /* --- price.c: what stopping a job costs --------------------------------------------- */
 

@@ -1,32 +1,40 @@
 /*
  * value.c - what a job's time is worth: its place in the order.
  *
- *     key(j) = (work left + time to resume) / weight / GPUs ^ gang       smallest first
+ *     key(j) = (work left + time to resume) / (weight x share x urgency) / GPUs ^ gang
+ *
+ * Smallest first.  'share' corrects for what the job's user and group have had (fair_shares.h).
  *
  * Work is counted in seconds on the fastest type the job may use.  If it was declared, what is
  * left of it is known: shortest remaining time first.  If it was not, or has been exceeded, it
- * is one over the job's Gittins index,
- *
- *     G(a) = max over d of  P(S - a <= d | S > a) / E(min(S - a, d) | S > a)
- *
- * the best ratio of "done by then" to "time spent", with S the work of finished jobs of the
- * class and a what the job has done.  A known job's index is 1 / (work left), so known and
- * unknown jobs are on one scale; shortest remaining time and least attained service are its
- * two ends.
+ * is one over the job's Gittins index by what finished jobs like it had (work_history.h).  A known
+ * job's index is 1 / (work left), so known and unknown jobs are on one scale; shortest remaining
+ * time and least attained service are its two ends.
  *
  * A job that reports its loss has two rewards: a good model, and its end.  Until its model is
  * good, its key is the smaller of (work to a good model) / QUALITY and (work left) / (1 + QUALITY),
  * each with the time to resume.
  *
- * A guess changes only when the work done has doubled, the step of a good model only when the
- * reports have doubled, and a model becomes good once.  So a running job's key rises finitely
- * often, and two jobs cannot preempt each other in turns.
+ * A deadline raises the value of a job while it waits.  With slack the time to its deadline that
+ * it does not need to run,
  *
- * Sources: Gittins (1979); Aalto, Ayesta, Righter (2009); gang as in xion.c.
+ *     urgency(j) = 1 + (URGENT_MOST - 1) x (1 - slack / (URGENT_SPAN x time it needs))
+ *
+ * between 1 and URGENT_MOST; 1 again when slack is below 0, for the deadline is lost.
+ *
+ * Share and urgency stay as they are while a job holds GPUs (but for a deadline that passes,
+ * once), and change in steps of a tenth while it waits.  A guess changes only when the work done
+ * has doubled or a job like it has finished, the step of a good model only when the reports have
+ * doubled, and a model becomes good once.  So a running job's key rises finitely often, and two
+ * jobs cannot preempt each other in turns.
+ *
+ * Sources: as in work_history.h; gang as in xion.c.
  */
 #include "policy/berth/berth_internal.h"
 
 #include <math.h>
+
+#include "model/event.h"
 
 #define LEVEL_FIRST_S \
     60.0              /* guesses change when the work done reaches this, then doubles */
@@ -35,67 +43,10 @@
 #define OVERRUN_PART \
     0.25 /* of the work done, expected to follow where it was exceeded */
 
-/* Assumed of each class until there is history: log-normal, and how many jobs it counts as. */
-static const struct prior {
-    double median_s, sigma, count;
-} priors[2] = { [CLASS_BE] = { 1800, 1.7, 4 }, [CLASS_TE] = { 180, 1.2, 4 } };
-
-static uint32_t bin_of(double work_s)
-{
-    if (work_s <= 1)
-        return 0;
-    double bin = 2 * log2(work_s);
-    return bin < HISTORY_BINS - 1 ? (uint32_t)bin : HISTORY_BINS - 1;
-}
-
-/* The middle of a bin, in seconds. */
-static double bin_middle_s(uint32_t bin)
-{
-    return exp2(((double)bin + 0.5) / 2);
-}
-
-void value_init(struct berth_policy *berth)
-{
-    for (uint32_t class = 0; class < 2; class ++) {
-        const struct prior *prior = &priors[class];
-        double sum = 0;
-        double *count = berth->histories[class].count;
-        for (uint32_t bin = 0; bin < HISTORY_BINS; bin++) {
-            double z = log(bin_middle_s(bin) / prior->median_s) / prior->sigma;
-            sum += count[bin] = exp(-z * z / 2);
-        }
-        for (uint32_t bin = 0; bin < HISTORY_BINS; bin++)
-            count[bin] *= prior->count / sum;
-    }
-}
-
-static void count_finished(struct berth_policy *berth, const struct view *view,
-                           job_id id)
-{
-    const struct job *job = &view->jobs[id];
-    if (job->rate_best_per_s > 0)
-        berth->histories[job->class].count[bin_of(job->steps / job->rate_best_per_s)]++;
-}
-
-/* One over the Gittins index of a job that has done so much work. */
-static double guess_left_s(const struct berth_history *history, double done_s)
-{
-    double total = 0;
-    double best = 0;
-    double ended = 0;
-    double spent_s = 0; /* by those that end */
-    uint32_t first = bin_of(done_s);
-    for (uint32_t bin = first; bin < HISTORY_BINS; bin++)
-        total += history->count[bin];
-    for (uint32_t bin = first; bin < HISTORY_BINS && total > 0; bin++) {
-        double end_s = fmax(bin_middle_s(bin) - done_s, 0.25 * bin_middle_s(bin));
-        ended += history->count[bin];
-        spent_s += history->count[bin] * end_s;
-        double index = ended / (spent_s + (total - ended) * end_s);
-        best = index > best ? index : best;
-    }
-    return best > 0 ? 1 / best : done_s;
-}
+#define URGENT_MOST 4.0
+#define URGENT_SPAN 2.0
+#define RENEW_STEP 1.1   /* factors that have changed by less are not renewed */
+#define URGENT_STEP 1.25 /* urgency is looked at again when it has risen by this */
 
 /* The work done at which the guess was made last: none, 60 s, 120 s, 240 s, … */
 static double level_s(double done_s, double first_s)
@@ -133,7 +84,7 @@ double value_left_s(const void *self, const struct view *view, job_id id)
         return again_s +
                OVERRUN_PART * level_s(done_s, job->steps_total / job->rate_best_per_s);
     return again_s +
-           guess_left_s(&berth->histories[job->class], level_s(done_s, LEVEL_FIRST_S));
+           work_history_left_s(&berth->history, job, level_s(done_s, LEVEL_FIRST_S));
 }
 
 /* --- models that are good before their job has ended --------------------------------- */
@@ -165,18 +116,84 @@ static void assume_good_step(struct berth_policy *berth, const struct view *view
         job_is_elastic(job) && job->steps_total > 0 ? GOOD_PART * job->steps_total : 0;
 }
 
+/* --- shares and deadlines -------------------------------------------------------------- */
+
+/* Seconds that it needs from its start to its end, on its fastest type. */
+static double needed_s(const struct berth_policy *berth, const struct view *view,
+                       job_id id)
+{
+    return value_left_s(berth, view, id) + (double)view->jobs[id].load_ns * 1e-9;
+}
+
+/* Seconds until its deadline beyond what it needs; below 0: the deadline is lost. */
+static double slack_s(const struct view *view, job_id id, double needed)
+{
+    return (double)(view->jobs[id].deadline_ns - view->now_ns) * 1e-9 - needed;
+}
+
+static double find_urgency(const struct berth_policy *berth, const struct view *view,
+                           job_id id)
+{
+    if (view->jobs[id].deadline_ns <= view->now_ns)
+        return 1;
+    double needed = needed_s(berth, view, id);
+    double slack = slack_s(view, id, needed);
+    if (slack < 0 || needed <= 0)
+        return 1;
+    return 1 + (URGENT_MOST - 1) * fmax(1 - slack / (URGENT_SPAN * needed), 0);
+}
+
+/* When a waiting job's urgency has risen by a step, or its deadline is lost. */
+static int64_t urgency_changes_ns(const struct berth_policy *berth,
+                                  const struct view *view, job_id id)
+{
+    if (view->jobs[id].deadline_ns <= view->now_ns)
+        return INT64_MAX;
+    double needed = needed_s(berth, view, id);
+    double slack = slack_s(view, id, needed);
+    double next = URGENT_STEP * find_urgency(berth, view, id);
+    if (slack < 0 || needed <= 0)
+        return INT64_MAX;
+    double left = fmax(1 - (next - 1) / (URGENT_MOST - 1), 0);
+    double wait_s = slack - left * URGENT_SPAN * needed;
+    return wait_s < 4e9 ? view->now_ns + (int64_t)(fmax(wait_s, 0) * 1e9) + 1000000
+                        : INT64_MAX;
+}
+
+static void set_factors(struct berth_policy *berth, const struct view *view, job_id id)
+{
+    berth->jobs[id].share = fair_shares_factor(&berth->shares, view, &view->jobs[id]);
+    berth->jobs[id].urgency = find_urgency(berth, view, id);
+}
+
+bool value_renew(struct berth_policy *berth, const struct view *view, job_id id)
+{
+    const struct berth_job *mine = &berth->jobs[id];
+    double before = mine->share * mine->urgency;
+    double share = fair_shares_factor(&berth->shares, view, &view->jobs[id]);
+    double urgency = view->jobs[id].deadline_ns > 0 ? find_urgency(berth, view, id) : 1;
+    double change = share * urgency / before;
+    if (change < RENEW_STEP && change > 1 / RENEW_STEP)
+        return false;
+    set_factors(berth, view, id);
+    return true;
+}
+
 void value_observe(struct berth_policy *berth, const struct view *view,
                    const struct event *event)
 {
     struct berth_job *mine = &berth->jobs[event->job];
     const struct job *job = &view->jobs[event->job];
     if (event->kind == EVENT_FINISHED)
-        count_finished(berth, view, event->job);
+        work_history_count(&berth->history, job);
     if (event->kind == EVENT_STOPPED || event->kind == EVENT_LOST)
         mine->reached = fmax(mine->reached, fmax(event->steps_reached, event->steps));
     forecaster_observe(&berth->forecaster, view, event);
     if (event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED)
         assume_good_step(berth, view, event->job);
+    fair_shares_observe(&berth->shares, view, event);
+    if (event_makes_waiting(event, view) || event->kind == EVENT_ADOPTED)
+        set_factors(berth, view, event->job);
     if (event->kind != EVENT_PROGRESS || !isfinite(event->loss) ||
         job->steps_total <= 0)
         return;
@@ -199,11 +216,24 @@ static double work_to_good_s(const struct berth_policy *berth, const struct view
     return steps > 0 && job->rate_best_per_s > 0 ? steps / job->rate_best_per_s : 0;
 }
 
+/* Its own weight, and the factors on it. */
+static double own_weight(const struct berth_policy *berth, const struct view *view,
+                         job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    const struct berth_job *mine = &berth->jobs[id];
+    double weight = job->weight > 0 ? job->weight : 1;
+    if (mine->share > 0)
+        weight *= mine->share;
+    return mine->urgency > 1 && view->now_ns <= job->deadline_ns
+               ? weight * mine->urgency
+               : weight;
+}
+
 static double find_weight(const void *self, const struct view *view, job_id id)
 {
     const struct berth_policy *berth = self;
-    const struct job *job = &view->jobs[id];
-    double weight = job->weight > 0 ? job->weight : 1;
+    double weight = own_weight(berth, view, id);
     return work_to_good_s(berth, view, id) > 0 ? weight * (1 + QUALITY) : weight;
 }
 
@@ -217,8 +247,7 @@ int64_t value_key_ns(const void *self, const struct view *view, job_id id)
     double key_s = left_s + load_s;
     if (good_s > 0)
         key_s = fmin(key_s / (1 + QUALITY), (good_s + load_s) / QUALITY);
-    if (job->weight > 0)
-        key_s /= job->weight;
+    key_s /= own_weight(berth, view, id);
     if (job->gpus > 1)
         key_s /= pow(job->gpus, GANG);
     return key_s < 4e9 ? (int64_t)(key_s * 1e9) : (int64_t)4e18;
@@ -228,6 +257,8 @@ int64_t value_changes_ns(const struct berth_policy *berth, const struct view *vi
                          job_id id)
 {
     const struct job *job = &view->jobs[id];
+    if (job->state == JOB_WAITING)
+        return urgency_changes_ns(berth, view, id);
     double done_s = work_reached_s(berth, view, id);
     double first_s =
         job->steps_total > 0 ? job->steps_total / job->rate_best_per_s : LEVEL_FIRST_S;

@@ -239,6 +239,20 @@ static void remove_waiting(struct cost_model *model, job_id job)
     model->waits[job] = false;
 }
 
+static void add_waiting(struct cost_model *model, const struct view *view, job_id job)
+{
+    remove_waiting(model, job);
+    tree_insert(&model->wait_pool, &model->waiting, job,
+                cost_model_key_ns(model, view, job), view->jobs[job].id, 0);
+    model->waits[job] = true;
+}
+
+void cost_model_renew(struct cost_model *model, const struct view *view, job_id job)
+{
+    if (model->waits[job])
+        add_waiting(model, view, job);
+}
+
 void cost_model_observe(struct cost_model *model, const struct view *view,
                         const struct event *event)
 {
@@ -250,15 +264,10 @@ void cost_model_observe(struct cost_model *model, const struct view *view,
          event->kind == EVENT_CHANGED || event->kind == EVENT_RESTORED))
         set_slowness(model, view, event->job);
     observe_running(model, view, event);
-    if (event_makes_waiting(event, view)) {
+    if (event_makes_waiting(event, view))
+        add_waiting(model, view, event->job);
+    else if (event_ends_waiting(event, view))
         remove_waiting(model, event->job);
-        tree_insert(&model->wait_pool, &model->waiting, event->job,
-                    cost_model_key_ns(model, view, event->job),
-                    view->jobs[event->job].id, 0);
-        model->waits[event->job] = true;
-    } else if (event_ends_waiting(event, view)) {
-        remove_waiting(model, event->job);
-    }
 }
 
 /* --- the queue, simulated --------------------------------------------------------- */

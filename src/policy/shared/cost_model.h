@@ -116,6 +116,9 @@ void cost_model_init(struct cost_model *model, const struct view *view,
 void cost_model_observe(struct cost_model *model, const struct view *view,
                         const struct event *event);
 
+/* The estimates' key of a waiting job has changed. */
+void cost_model_renew(struct cost_model *model, const struct view *view, job_id job);
+
 /*
  * Whether preempting 'victims' for 'beneficiary' pays; the plan must not have changed
  * any of them. ret_price is filled either way.  If the beneficiary's work is unknown,

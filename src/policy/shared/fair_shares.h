@@ -1,0 +1,68 @@
+/*
+ * fair_shares.h - share due against share got: what users and groups have had of the GPUs.
+ *
+ *     due(u) = weight(u) / sum of weights             over users with jobs
+ *     got(u) = (use(u) + due(u) x unused) / all       of the GPU-seconds there were lately
+ *     c(u)   = due(u) / got(u)                        from 1 / SHARES_BOUND to SHARES_BOUND
+ *
+ * 'use' are the GPU-seconds that a user's jobs held, each counted half for every half-life, a
+ * day, that has passed since.  'all' is what the whole cluster gives in that measure, and
+ * 'unused' what users with jobs did not have of it: it counts as given to each as due, so that
+ * on a cluster that is mostly idle no user is corrected.  Groups are counted in the same way;
+ * jobs without a group are one together.  A job's value is multiplied by c(its user) x c(its
+ * group), within the same bounds: users who had what they are due change nothing.
+ *
+ * An account is an anchor (time, GPU-seconds, GPUs held since): an event costs four accounts,
+ * and none is looked at because time passes.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "model/view.h"
+
+struct arena;
+struct event;
+
+#define SHARES_BOUND 4.0
+#define SHARES_ACCOUNTS 1024 /* users, and groups, that are told apart */
+
+/* What a user or a group has had. */
+struct share_account {
+    int64_t at_ns;      /* anchor: 'gpu_s' was right then      */
+    double gpu_s;       /* GPU-seconds, halved every half-life */
+    uint32_t gpus;      /* held since then                     */
+    uint32_t jobs;      /* that wait or hold GPUs              */
+    double weight;      /* while it has any                    */
+    double correction;  /* due over got                        */
+    int64_t renewed_ns; /* when that was found; 0: not since it changed */
+};
+
+/* All users, or all groups. */
+struct share_level {
+    struct share_account *accounts;
+    struct share_account active; /* sum over those with jobs */
+};
+
+struct fair_shares {
+    struct share_level users, groups;
+    struct share_held {
+        uint32_t gpus;
+        bool counts; /* waits or holds GPUs */
+    } * held;        /* by slot: as it was counted */
+};
+
+void fair_shares_init(struct fair_shares *shares, const struct view *view,
+                      struct arena *run);
+
+/* Must see every event of a job. */
+void fair_shares_observe(struct fair_shares *shares, const struct view *view,
+                         const struct event *event);
+
+/* GPU-time in seats that a job had between these times, before it was observed. */
+void fair_shares_recall(struct fair_shares *shares, const struct view *view,
+                        const struct job *job, int64_t start_ns, int64_t end_ns);
+
+/* What a job's value is multiplied by; at most a minute old. */
+double fair_shares_factor(struct fair_shares *shares, const struct view *view,
+                          const struct job *job);
