@@ -8,6 +8,14 @@
 void reasons_reset(struct reasons *reasons)
 {
     reasons->count = reasons->ahead_count = reasons->ahead_more = 0;
+    reasons->considered_count = 0;
+}
+
+void reasons_add_considered(struct reasons *reasons,
+                            struct reasons_considered considered)
+{
+    if (reasons->considered_count < CONSIDERED_MAX)
+        reasons->considered[reasons->considered_count++] = considered;
 }
 
 void reasons_add(struct reasons *reasons, const char *token, const char *fmt, ...)

@@ -30,6 +30,22 @@ static void print_ahead(const struct json *why)
     putchar('\n');
 }
 
+/* Jobs that could have been preempted for it, by what the cost test said. */
+static void print_considered(const struct json *why)
+{
+    const struct json *considered = json_get(why, "considered");
+    if (json_count(considered) > 0)
+        printf("Considered for preemption:\n");
+    for (size_t i = 0; i < json_count(considered); i++) {
+        const struct json *item = json_item(considered, i);
+        printf("  job %.0f: wastes %.3g GPU-s, saves %.3g s in all: ",
+               json_number_or(item, "job", 0), json_number_or(item, "price_gpu_s", 0),
+               json_number_or(item, "benefit_s", 0));
+        terminal_print_safely(json_text_or(item, "verdict", ""));
+        putchar('\n');
+    }
+}
+
 static void print_why(const struct json *why)
 {
     const struct json *reasons = json_get(why, "reasons");
@@ -44,6 +60,7 @@ static void print_why(const struct json *why)
         putchar('\n');
     }
     print_ahead(why);
+    print_considered(why);
     if (change && *change)
         printf("What would help: %s\n", change);
 }

@@ -584,6 +584,22 @@ static struct json *new_explanation(uint64_t id, const char *state, bool can_eve
     return json;
 }
 
+/* Which jobs could have been preempted for it, and why they were not. */
+static void put_considered(struct json *json, const struct reasons *reasons)
+{
+    struct json *list = json_new_array();
+    for (uint32_t i = 0; i < reasons->considered_count; i++) {
+        const struct reasons_considered *considered = &reasons->considered[i];
+        struct json *item = json_new_object();
+        json_put_count(item, "job", (int64_t)considered->id);
+        json_put_number(item, "price_gpu_s", considered->price_gpu_s);
+        json_put_number(item, "benefit_s", considered->benefit_s);
+        json_put_text(item, "verdict", considered->verdict);
+        json_add(list, item);
+    }
+    json_put(json, "considered", list);
+}
+
 static void put_reasons(struct json *json, const struct reasons *reasons)
 {
     struct json *list = json_new_array();
@@ -600,6 +616,8 @@ static void put_reasons(struct json *json, const struct reasons *reasons)
     json_put(json, "ahead", ahead);
     if (reasons->ahead_more > 0)
         json_put_count(json, "ahead_more", reasons->ahead_more);
+    if (reasons->considered_count > 0)
+        put_considered(json, reasons);
 }
 
 /* A job that has ended, from the store. */

@@ -70,15 +70,30 @@ static bool make_swap(const struct cost_test *test, struct plan *plan,
     return false;
 }
 
+/* GPU-seconds that make no steps if it is stopped now. */
+static double price_of(const struct cost_model *model, const struct view *view,
+                       job_id victim)
+{
+    double pause_s = cost_model_pause_s(model, view, victim);
+    if (model->estimates)
+        return model->estimates->waste_gpu_s(model->self, view, victim, pause_s);
+    return view->jobs[victim].gpus_now *
+           (pause_s + cost_model_load_s(model, view, victim));
+}
+
 static void note_refusal(struct cost_test *test, const struct view *view,
                          job_id beneficiary, const struct planned_swap *swap,
                          const struct preemption_price *price)
 {
-    test->refusals[test->refusal_count++ % COST_TEST_REFUSALS] =
-        (struct cost_test_refusal){ .beneficiary = view->jobs[beneficiary].id,
-                                    .victim = view->jobs[swap->victims[0]].id,
-                                    .victim_count = swap->count,
-                                    .price = *price };
+    struct cost_test_refusal *refusal =
+        &test->refusals[test->refusal_count++ % COST_TEST_REFUSALS];
+    *refusal = (struct cost_test_refusal){ .beneficiary = view->jobs[beneficiary].id,
+                                           .victim_count = swap->count,
+                                           .price = *price };
+    for (uint32_t i = 0; i < swap->count && i < COST_TEST_PRICED; i++) {
+        refusal->victims[i] = view->jobs[swap->victims[i]].id;
+        refusal->prices_gpu_s[i] = price_of(&test->model, view, swap->victims[i]);
+    }
 }
 
 bool cost_test_pass(struct cost_test *test, const struct view *view, struct plan *plan,
@@ -129,15 +144,21 @@ void cost_test_explain(const struct cost_test *test, const struct view *view,
     if (refusal->victim_count > 1)
         snprintf(others, sizeof others, " and %u others", refusal->victim_count - 1);
     const struct preemption_price *price = &refusal->price;
-    reasons_add(
-        reasons, "worth",
-        "sending job %" PRIu64 "%s away for it would waste %.3g GPU-s, spare it "
-        "%s%s and all together %s%s: not worth it",
-        refusal->victim, others, price->cost_gpu_s, price->wait_saved_s < 0 ? "-" : "",
-        units_show_time(saved, sizeof saved,
-                        price->wait_saved_s < 0 ? -price->wait_saved_s
-                                                : price->wait_saved_s),
-        price->gain_s < 0 ? "-" : "",
-        units_show_time(gain, sizeof gain,
-                        price->gain_s < 0 ? -price->gain_s : price->gain_s));
+    reasons_add(reasons, "worth",
+                "sending job %" PRIu64
+                "%s away for it would waste %.3g GPU-s, spare it "
+                "%s%s and all together %s%s: not worth it",
+                refusal->victims[0], others, price->cost_gpu_s,
+                price->wait_saved_s < 0 ? "-" : "",
+                units_show_time(saved, sizeof saved,
+                                price->wait_saved_s < 0 ? -price->wait_saved_s
+                                                        : price->wait_saved_s),
+                price->gain_s < 0 ? "-" : "",
+                units_show_time(gain, sizeof gain,
+                                price->gain_s < 0 ? -price->gain_s : price->gain_s));
+    for (uint32_t i = 0; i < refusal->victim_count && i < COST_TEST_PRICED; i++)
+        reasons_add_considered(
+            reasons,
+            (struct reasons_considered){ refusal->victims[i], refusal->prices_gpu_s[i],
+                                         price->gain_s, "costs more than it saves" });
 }

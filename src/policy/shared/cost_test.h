@@ -20,6 +20,7 @@ struct arena;
 struct reasons;
 
 #define COST_TEST_VICTIMS_MAX 128 /* swaps with more victims are not tested */
+#define COST_TEST_PRICED 8        /* victims of a refused swap that are kept */
 
 enum cost_test_choice { COST_TEST_NONE, COST_TEST_XION };
 extern const char *const cost_test_choices[];
@@ -33,8 +34,10 @@ extern const char *const cost_test_choices[];
 
 /* A preemption that did not pay. */
 struct cost_test_refusal {
-    uint64_t beneficiary, victim; /* public ids; 'victim' is the first of them */
-    uint32_t victim_count;
+    uint64_t beneficiary; /* public ids */
+    uint64_t victims[COST_TEST_PRICED];
+    double prices_gpu_s[COST_TEST_PRICED]; /* of stopping each */
+    uint32_t victim_count;                 /* in all */
     struct preemption_price price;
 };
 
