@@ -1,4 +1,6 @@
 /* The policy berth: what each of its layers decides. */
+#include <string.h>
+
 #include "model/reasons.h"
 #include "support/world.h"
 
@@ -202,6 +204,240 @@ static void a_job_that_waited_too_long_goes_first(void **state)
     assert_false(plan_holds(w->plan, other));
 }
 
+/* --- what a job is worth --- */
+
+static struct reasons reasons;
+
+static void explain(struct world *w, job_id id)
+{
+    reasons_reset(&reasons);
+    w->policy->explain(w->policy_self, &w->state.view, id, &reasons);
+}
+
+static bool is_ahead(struct world *w, job_id first, job_id second)
+{
+    explain(w, second);
+    for (uint32_t i = 0; i < reasons.ahead_count; i++)
+        if (reasons.ahead[i].id == world_job(w, first)->id)
+            return true;
+    return false;
+}
+
+static const char *reason_text(struct world *w, job_id id, const char *token)
+{
+    explain(w, id);
+    for (uint32_t i = 0; i < reasons.count; i++)
+        if (strcmp(reasons.list[i].token, token) == 0)
+            return reasons.list[i].text;
+    return "";
+}
+
+static void fill_cluster(struct world *w)
+{
+    world_running(w, (struct job){ .gpus = 4, .stays = true });
+}
+
+/* Twice the weight is worth as much as half the work. */
+static void a_job_of_twice_the_weight_goes_where_half_the_work_would(void **state)
+{
+    struct world *w = *state;
+    fill_cluster(w);
+    for (int weight = 1; weight <= 16; weight *= 2) {
+        struct job heavy = a_job(4, 1000 * weight - 5, 0, 0);
+        heavy.weight = weight;
+        struct job heavier = a_job(4, 1000 * weight + 5, 0, 0);
+        heavier.weight = weight;
+        job_id plain = world_queued(w, a_job(4, 1000, 0, 0));
+        job_id before = world_queued(w, heavy);
+        job_id after = world_queued(w, heavier);
+        world_decide(w, &policy_berth);
+        assert_true(is_ahead(w, before, plain));
+        assert_true(is_ahead(w, plain, after));
+    }
+}
+
+/* GPU-time that a user had until now. */
+static void add_use(struct world *w, uint32_t user, uint32_t entity, double hours)
+{
+    int64_t now_ns = w->state.view.now_ns;
+    struct job past = { .user = user,
+                        .entity = entity,
+                        .served_ns = SECONDS(4 * 3600 * hours) };
+    w->policy->recall(w->policy_self, &w->state.view, &past,
+                      now_ns - SECONDS(3600 * hours), now_ns);
+}
+
+static struct job a_job_of(uint32_t user, uint32_t entity, double work_s)
+{
+    struct job job = a_job(4, work_s, 0, 0);
+    job.user = user;
+    job.entity = entity;
+    return job;
+}
+
+static void decide_later(struct world *w)
+{
+    world_pass(w, SECONDS(120));
+    world_decide_again(w);
+}
+
+static void a_user_who_had_less_goes_first(void **state)
+{
+    struct world *w = *state;
+    fill_cluster(w);
+    job_id much = world_queued(w, a_job_of(1, 0, 1000));
+    job_id little = world_queued(w, a_job_of(2, 0, 1500));
+    world_decide(w, &policy_berth);
+    assert_true(is_ahead(w, much, little));
+    add_use(w, 1, 0, 24);
+    decide_later(w);
+    assert_true(is_ahead(w, little, much));
+    assert_non_null(strstr(reason_text(w, much, "share"), "more than its share"));
+    assert_non_null(strstr(reason_text(w, little, "share"), "less than its share"));
+
+    add_use(w, 2, 0, 24); /* now both have had as much */
+    decide_later(w);
+    assert_true(is_ahead(w, much, little));
+    char text[sizeof reasons.list->text];
+    snprintf(text, sizeof text, "%s", reason_text(w, much, "share"));
+    assert_string_equal(reason_text(w, little, "share"), text);
+}
+
+static void users_who_had_as_much_are_not_corrected(void **state)
+{
+    struct world *w = *state;
+    struct job other = { .gpus = 4, .stays = true, .user = 1 };
+    world_running(w, other);
+    job_id one = world_queued(w, a_job_of(1, 0, 1000));
+    job_id two = world_queued(w, a_job_of(2, 0, 1000));
+    world_decide(w, &policy_berth);
+    add_use(w, 1, 0, 24);
+    add_use(w, 2, 0, 24);
+    decide_later(w);
+    assert_string_equal(reason_text(w, one, "share"), "");
+    assert_string_equal(reason_text(w, two, "share"), "");
+}
+
+static void what_a_user_had_is_forgotten_by_and_by(void **state)
+{
+    struct world *w = *state;
+    fill_cluster(w);
+    job_id much = world_queued(w, a_job_of(1, 0, 1000));
+    job_id little = world_queued(w, a_job_of(2, 0, 1300));
+    world_decide_with(w, &policy_berth, "age=1000d");
+    add_use(w, 1, 0, 24);
+    decide_later(w);
+    assert_true(is_ahead(w, little, much));
+    world_pass(w, SECONDS(86400) * 4);
+    world_decide_again(w);
+    assert_true(is_ahead(w, much, little));
+}
+
+static void a_correction_is_bounded(void **state)
+{
+    struct world *w = *state;
+    fill_cluster(w);
+    job_id much = world_queued(w, a_job_of(1, 0, 1000));
+    job_id little = world_queued(w, a_job_of(2, 0, 17000));
+    world_decide(w, &policy_berth);
+    add_use(w, 1, 0, 10000); /* 4 of 1/4 is the most that it can make */
+    decide_later(w);
+    assert_true(is_ahead(w, much, little));
+}
+
+static void weights_of_users_and_groups_count(void **state)
+{
+    struct world *w = *state;
+    struct entity heavy = { .name = "heavy", .weight = 4 };
+    for (int groups = 0; groups < 2; groups++) {
+        world_release(w);
+        world_init(w, 1, 4);
+        w->cluster.entities = groups ? &heavy : NULL;
+        w->cluster.users = groups ? NULL : &heavy;
+        w->cluster.entity_count = groups;
+        w->cluster.user_count = !groups;
+        fill_cluster(w);
+        job_id first = world_queued(w, a_job_of(!groups, groups, 1500));
+        job_id other = world_queued(w, a_job_of(!groups ? 2 : 0, groups ? 2 : 0, 1000));
+        world_decide(w, &policy_berth);
+        add_use(w, !groups, groups, 12);
+        add_use(w, !groups ? 2 : 0, groups ? 2 : 0, 12);
+        decide_later(w);
+        assert_true(is_ahead(w, first, other));
+    }
+}
+
+static void a_deadline_that_is_near_raises_the_value(void **state)
+{
+    struct world *w = *state;
+    fill_cluster(w);
+    struct job urgent = a_job(4, 1500, 0, 0);
+    urgent.deadline_ns = w->state.view.now_ns + SECONDS(20000);
+    job_id due = world_queued(w, urgent);
+    job_id plain = world_queued(w, a_job(4, 1000, 0, 0));
+    world_decide(w, &policy_berth);
+    assert_true(is_ahead(w, plain, due)); /* it is far */
+    assert_true(world_next_wake(w) < urgent.deadline_ns);
+
+    world_pass(w, SECONDS(18000));
+    world_decide_again(w);
+    assert_true(is_ahead(w, due, plain));
+    assert_non_null(strstr(reason_text(w, due, "deadline"), "is near"));
+
+    world_pass(w, SECONDS(600)); /* 1400 s are left: it is lost */
+    world_decide_again(w);
+    assert_true(is_ahead(w, plain, due));
+}
+
+/* --- work that is not declared --- */
+
+static void undeclared_work_is_guessed_from_jobs_of_its_name(void **state)
+{
+    struct world *w = *state;
+    fill_cluster(w);
+    struct job known = a_job_of(1, 0, 0);
+    known.name = 77;
+    known.kind = KIND_NONE;
+    struct job other = known;
+    other.name = 78;
+    other.user = 2;
+    job_id quick = world_queued(w, known);
+    job_id vague = world_queued(w, other);
+    job_id declared = world_queued(w, a_job_of(3, 0, 400));
+    world_decide(w, &policy_berth);
+    assert_true(is_ahead(w, declared, quick));
+
+    for (int i = 0; i < 30; i++) {
+        struct job past = known;
+        past.rate_best_per_s = 1;
+        past.steps = 100;
+        w->policy->recall(w->policy_self, &w->state.view, &past, 0, 0);
+        if (i == 3) {
+            assert_non_null(strstr(reason_text(w, quick, "value"), "of its class"));
+        }
+    }
+    assert_non_null(strstr(reason_text(w, quick, "value"),
+                           "30 finished jobs of its name and user"));
+    world_apply(w, (struct event){ .kind = EVENT_HELD, .job = quick });
+    world_apply(w, (struct event){ .kind = EVENT_RELEASED, .job = quick });
+    assert_true(is_ahead(w, quick, declared));
+    assert_true(is_ahead(w, quick, vague));
+}
+
+static void the_cost_test_names_the_victims_it_considered(void **state)
+{
+    struct world *w = *state;
+    job_id old = world_running(w, a_job(4, 10000, 5000, 20));
+    job_id new = world_queued(w, a_job(4, 100, 10, 20));
+    world_decide(w, &policy_berth);
+    assert_false(plan_holds(w->plan, new));
+    explain(w, new);
+    assert_int_equal(reasons.considered_count, 1);
+    assert_int_equal(reasons.considered[0].id, world_job(w, old)->id);
+    assert_true(reasons.considered[0].price_gpu_s >= 4 * 5000);
+    assert_string_equal(reasons.considered[0].verdict, "costs more than it saves");
+}
+
 WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
 RUN_CASES(CASE(a_short_job_passes_one_that_does_not_fit),
@@ -214,4 +450,12 @@ RUN_CASES(CASE(a_short_job_passes_one_that_does_not_fit),
           CASE(a_job_moves_to_faster_gpus_that_are_free),
           CASE(nodes_are_kept_for_a_gang_that_waited_too_long),
           CASE(a_job_that_waited_too_long_leaves_what_it_does_not_need),
-          CASE(a_job_that_waited_too_long_goes_first));
+          CASE(a_job_that_waited_too_long_goes_first),
+          CASE(a_job_of_twice_the_weight_goes_where_half_the_work_would),
+          CASE(a_user_who_had_less_goes_first),
+          CASE(users_who_had_as_much_are_not_corrected),
+          CASE(what_a_user_had_is_forgotten_by_and_by), CASE(a_correction_is_bounded),
+          CASE(weights_of_users_and_groups_count),
+          CASE(a_deadline_that_is_near_raises_the_value),
+          CASE(undeclared_work_is_guessed_from_jobs_of_its_name),
+          CASE(the_cost_test_names_the_victims_it_considered));

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "daemon/config.h"
 #include "daemon/daemon.h"
+#include "model/cluster.h"
 
 static struct arena arena;
 static struct daemon_setup given;
@@ -40,6 +41,44 @@ static int load(const char *text)
     int r = config_load(&given, &arena, path, &err);
     unlink(path);
     return r;
+}
+
+static void groups_and_users_have_weights(void **state)
+{
+    assert_int_equal(load("entities:\n"
+                          "  - {name: vision, weight: 2}\n"
+                          "  - {name: speech, inside: fifo}\n"
+                          "  - {user: ada, weight: 0.5}\n"),
+                     0);
+    assert_int_equal(given.group_count, 2);
+    assert_int_equal(given.user_count, 1);
+    assert_string_equal(given.groups[0].name, "vision");
+    assert_true(given.groups[0].weight == 2);
+    assert_true(given.groups[1].weight == 1 && given.groups[1].fifo);
+    assert_string_equal(given.users[0].name, "ada");
+    assert_true(given.users[0].weight == 0.5);
+}
+
+static void wrong_entities_are_refused_with_their_line(void **state)
+{
+    static const struct {
+        const char *text, *complaint;
+    } wrong[] = {
+        { "entities: {vision: 2}\n", ":1: entities: want a list" },
+        { "entities: [vision]\n", ":1:" },
+        { "entities:\n- {name: a, weight: 0}\n", ":2:" },
+        { "entities:\n- {name: a}\n- {weight: 2}\n", ":3: want either name" },
+        { "entities:\n- {name: a, user: b}\n", ":2: want either name" },
+        { "entities:\n- {name: a}\n- {name: a}\n", ":3: entity \"a\" again" },
+        { "entities:\n- {user: a}\n- {user: a}\n", ":3: user \"a\" again" },
+        { "entities:\n- {user: a, inside: fifo}\n", ":2: inside:" },
+        { "entities:\n- {name: a, share: 1}\n", ":2:" },
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(load(wrong[i].text), -EINVAL);
+        if (!strstr(err.text, wrong[i].complaint))
+            fail_msg("%s: %s", wrong[i].text, err.text);
+    }
 }
 
 static void everything_can_be_said(void **state)
@@ -131,7 +170,9 @@ static void a_file_that_cannot_be_read_is_named(void **state)
     assert_string_equal(err.text, "/dev/zero: more than 1 MiB");
 }
 
-RUN_CASES(CASE(everything_can_be_said), CASE(the_command_line_goes_before_the_file),
+RUN_CASES(CASE(groups_and_users_have_weights),
+          CASE(wrong_entities_are_refused_with_their_line),
+          CASE(everything_can_be_said), CASE(the_command_line_goes_before_the_file),
           CASE(a_file_that_says_nothing_is_fine),
           CASE(what_is_wrong_is_named_by_line_and_key),
           CASE(a_file_that_cannot_be_read_is_named));

@@ -414,9 +414,11 @@ static void renew_keys(struct berth_policy *berth, const struct view *view)
     uint32_t count =
         berth->queue_count < RENEWED_MAX ? berth->queue_count : RENEWED_MAX;
     for (uint32_t i = 0; i < count; i++) {
-        job_id id = berth->queue[berth->queue_next++ % berth->queue_count];
+        job_id id = berth->queue[berth->queue_next % berth->queue_count];
         if (!berth->jobs[id].aged && value_renew(berth, view, id))
-            enter_again(berth, view, id);
+            enter_again(berth, view, id); /* another job has its place now */
+        else
+            berth->queue_next++;
     }
 }
 
