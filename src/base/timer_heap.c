@@ -14,8 +14,8 @@ void timer_heap_init(struct timer_heap *heap, struct arena *arena, uint32_t id_m
     assert(id_max < 1u << ID_BITS);
     *heap = (struct timer_heap){ .places = arena_array(arena, uint32_t, id_max) };
     /* The first is the last of its line: all children of a node are then in one. */
-    struct timer *lines = arena_alloc(arena, (size_t)id_max + CHILDREN - 1,
-                                      sizeof *lines, LINE_BYTES);
+    struct timer *lines =
+        arena_alloc(arena, (size_t)id_max + CHILDREN - 1, sizeof *lines, LINE_BYTES);
     heap->timers = lines + CHILDREN - 1;
 }
 

@@ -127,8 +127,8 @@ struct job {
     uint32_t entity;      /* 0: none */
     uint32_t user;        /* who submitted it, by a number; 0: not known */
     uint32_t name;        /* hash of its name without numbers; 0: none   */
-    bool loses_work;      /* when it is stopped: it did, or nothing says that it saves */
-    bool stays;           /* once it runs, until it ends */
+    bool loses_work; /* when it is stopped: it did, or nothing says that it saves */
+    bool stays;      /* once it runs, until it ends */
     bool spread;
     bool spread_now;        /* in more nodes than needed               */
     bool leaving;           /* cancelled; ends once it has stopped */

@@ -85,16 +85,15 @@ static void make_jobs(struct random_world *world, struct rng *rng)
             spec->load_ns = rng_below(rng, 4) * SECOND;
         }
         if (learns && rng_below(rng, 2))
-            assert_int_equal(learning_parse_points(&spec->curve,
-                                                   curves[rng_below(rng, 3)], NULL,
-                                                   NULL),
+            assert_int_equal(learning_parse_points(
+                                 &spec->curve, curves[rng_below(rng, 3)], NULL, NULL),
                              0);
         if (elastic && rng_below(rng, 2)) {
             spec->gpus_min = 1;
             spec->gpus_max = gpus + rng_below(rng, 4);
         }
-        world->beliefs[i] = rng_below(rng, 100) < undeclared ? 0
-                                                             : exp(error * rng_normal(rng));
+        world->beliefs[i] =
+            rng_below(rng, 100) < undeclared ? 0 : exp(error * rng_normal(rng));
         at_ns += (int64_t)rng_below(rng, equal ? 200 : 120) * SECOND;
     }
 }
@@ -108,12 +107,12 @@ static void no_job_is_stopped_over_and_over(void **state)
         struct rng rng;
         memset(&counts, 0, sizeof counts);
         rng_init(&rng, seed.now, "cycles");
-        random_world_make(&world,
-                          &(struct random_world_setup){ .jobs = JOBS,
-                                                        .plain = rng_below(&rng, 3) == 0,
-                                                        .one_speed =
-                                                            rng_below(&rng, 3) == 0 },
-                          seed.now);
+        random_world_make(
+            &world,
+            &(struct random_world_setup){ .jobs = JOBS,
+                                          .plain = rng_below(&rng, 3) == 0,
+                                          .one_speed = rng_below(&rng, 3) == 0 },
+            seed.now);
         make_jobs(&world, &rng);
         world.setup.policy = &policy_berth;
         world.setup.settings = rng_below(&rng, 4) ? NULL : "age=60s";
@@ -122,7 +121,8 @@ static void no_job_is_stopped_over_and_over(void **state)
         engine_run_play(&run, &world.setup);
         if (run.gave_up || run.ended != run.accepted || counts.most_preempted > BOUND ||
             counts.most_resized > BOUND || counts.most_at_once > BOUND)
-            fail_msg("BERTH_SEED=%llu: a job is preempted %u times, one resized %u times, %u "
+            fail_msg("BERTH_SEED=%llu: a job is preempted %u times, one resized %u "
+                     "times, %u "
                      "are stopped in one instant; %u of %u jobs have ended",
                      (unsigned long long)seed.now, counts.most_preempted,
                      counts.most_resized, counts.most_at_once, run.ended, run.accepted);
@@ -132,10 +132,11 @@ static void no_job_is_stopped_over_and_over(void **state)
         engine_run_release(&run);
         random_world_release(&world);
     }
-    print_message("# %llu preemptions, of one job at most %u; %llu moves and resizes, of "
-                  "one job at most %u; at most %u in one instant\n",
-                  (unsigned long long)preempted_all, most[0],
-                  (unsigned long long)resized_all, most[1], most[2]);
+    print_message(
+        "# %llu preemptions, of one job at most %u; %llu moves and resizes, of "
+        "one job at most %u; at most %u in one instant\n",
+        (unsigned long long)preempted_all, most[0], (unsigned long long)resized_all,
+        most[1], most[2]);
     assert_true(getenv("BERTH_SEED") || (preempted_all > SEEDS && resized_all > SEEDS));
 }
 

@@ -349,8 +349,9 @@ void sim_cluster_init(struct sim_cluster *sim, struct arena *run,
     rng_init(&sim->rng, seed, "faults");
     if (faults->mtbf_ns > 0)
         for (node_id node = 0; node < nodes; node++)
-            timer_heap_set(&sim->due, view->job_max + node,
-                           (int64_t)rng_exponential(&sim->rng, (double)faults->mtbf_ns));
+            timer_heap_set(
+                &sim->due, view->job_max + node,
+                (int64_t)rng_exponential(&sim->rng, (double)faults->mtbf_ns));
 }
 
 void sim_cluster_release(struct sim_cluster *sim)
@@ -534,7 +535,8 @@ static void continue_job(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
     if (job->phase == SIM_RESIZING)
-        timer_heap_set(&sim->due, id, sim->now_ns + job->truth.pause_ns + job->truth.load_ns);
+        timer_heap_set(&sim->due, id,
+                       sim->now_ns + job->truth.pause_ns + job->truth.load_ns);
     else
         start_job(sim, id);
 }

@@ -48,7 +48,7 @@ struct sim_cluster {
     struct sim_wait *waits; /* which job waits for which to vacate GPUs */
     uint32_t wait_used, wait_room, wait_free;
     struct timer_heap due; /* jobs, and behind them nodes, by their next occurrence */
-    uint64_t order; /* number of the last start order */
+    uint64_t order;        /* number of the last start order */
     struct sim_faults faults;
     struct rng rng;
     uint32_t down_count; /* nodes that are down */
