@@ -10,11 +10,13 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/rng.h"
 #include "host/pattern.h"
 
 #define LINE_BYTES 20000
 #define CPU_SECONDS_MAX 2 /* that the kernel grants; milliseconds are used */
 #define MEMORY_MAX (64l << 20)
+#define MANY_LINES_MAX (16l << 20)
 
 static void groups_are_counted_named_or_neither(void **state)
 {
@@ -172,6 +174,26 @@ static void hostile_patterns_take_little(void **state)
     }
 }
 
+/* The matcher keeps a state for all that a line has begun; those of many lines add up. */
+static void many_lines_take_no_more_than_one(void **state)
+{
+    char line[1024];
+    double step, loss;
+    struct pattern pattern;
+    struct rng rng;
+    assert_int_equal(pattern_init(&pattern, "(?<step>(a|b)*a(a|b){190})c", NULL), 0);
+    long before = memory_used();
+    rng_init(&rng, 1, "lines");
+    for (int i = 0; i < 60; i++) {
+        for (size_t c = 0; c < sizeof line - 1; c++)
+            line[c] = rng_below(&rng, 2) ? 'a' : 'b';
+        line[sizeof line - 1] = '\0';
+        assert_false(pattern_match(&pattern, line, &step, &loss));
+    }
+    pattern_release(&pattern);
+    assert_true(memory_used() - before < MANY_LINES_MAX);
+}
+
 static void a_line_is_read_up_to_its_limit(void **state)
 {
     static char line[PATTERN_LINE_MAX + 16];
@@ -187,4 +209,5 @@ static void a_line_is_read_up_to_its_limit(void **state)
 
 RUN_CASES(TEST(groups_are_counted_named_or_neither),
           TEST(of_all_matches_the_longest_counts), TEST(errors_say_what_is_wrong),
-          TEST(hostile_patterns_take_little), TEST(a_line_is_read_up_to_its_limit));
+          TEST(hostile_patterns_take_little), TEST(many_lines_take_no_more_than_one),
+          TEST(a_line_is_read_up_to_its_limit));
