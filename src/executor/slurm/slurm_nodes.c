@@ -113,6 +113,7 @@ static void time_is_up(uv_timer_t *timer)
 {
     struct slurm_search *search = timer->data;
     search->patient = false;
+    uv_stop(timer->loop); /* the loop runs timers before it waits */
 }
 
 static int build_cluster(struct cluster *cluster, struct arena *arena,
