@@ -235,8 +235,10 @@ int table_columns(struct table *table, const char *const *names, uint32_t name_c
     return 0;
 }
 
-int table_wrong(const struct table *table, uint32_t column, const char *want,
-                struct error *err)
+/* Kept out of those that call it, which need no place for its texts then. */
+__attribute__((cold, noinline)) int table_wrong(const struct table *table,
+                                                uint32_t column, const char *want,
+                                                struct error *err)
 {
     char number[24];
     const char *name = number;
@@ -285,6 +287,15 @@ int table_stamp(const struct table *table, uint32_t column, int64_t *ret_ns,
     return 0;
 }
 
+__attribute__((cold, noinline)) static int
+count_wrong(const struct table *table, uint32_t column, uint64_t max, struct error *err)
+{
+    char want[64];
+    snprintf(want, sizeof want, "a whole number from 0 to %llu",
+             (unsigned long long)max);
+    return table_wrong(table, column, want, err);
+}
+
 int table_count(const struct table *table, uint32_t column, uint64_t max,
                 uint64_t *ret_count, struct error *err)
 {
@@ -297,12 +308,8 @@ int table_count(const struct table *table, uint32_t column, uint64_t max,
         good = whole + 1 + zeros == field->bytes &&
                number_count(field->text, whole, &count);
     }
-    if (!good || count > max) {
-        char want[64];
-        snprintf(want, sizeof want, "a whole number from 0 to %llu",
-                 (unsigned long long)max);
-        return table_wrong(table, column, want, err);
-    }
+    if (!good || count > max)
+        return count_wrong(table, column, max, err);
     *ret_count = count;
     return 0;
 }
@@ -323,20 +330,40 @@ static size_t sequence_bytes(const unsigned char *text, size_t bytes)
     return count;
 }
 
+#define EACH_BYTE UINT64_C(0x0101010101010101)
+
 /* Whether eight bytes may hold more than plain letters, digits and marks. */
-static inline bool is_special(const unsigned char *text)
+static inline bool is_special(uint64_t bytes)
 {
-    uint64_t all;
-    memcpy(&all, text, sizeof all);
-    uint64_t each = UINT64_C(0x0101010101010101);
-    return ((all - each * 0x20) | all | (all + each)) & each * 0x80;
+    return ((bytes - EACH_BYTE * 0x20) | bytes | (bytes + EACH_BYTE)) &
+           EACH_BYTE * 0x80;
+}
+
+static inline uint64_t load_eight(const void *text)
+{
+    uint64_t bytes;
+    memcpy(&bytes, text, sizeof bytes);
+    return bytes;
+}
+
+/* The same of a field of less than eight bytes; others may be.  What follows it is read. */
+static inline bool is_short_special(const struct table_cell *field)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    uint64_t blanks = EACH_BYTE * ' ';
+    if (field->bytes < 8) {
+        uint64_t inside = ((uint64_t)1 << 8 * field->bytes) - 1;
+        return is_special((load_eight(field->text) & inside) | (blanks & ~inside));
+    }
+#endif
+    return true;
 }
 
 bool table_clean(const char *text, size_t bytes)
 {
     const unsigned char *p = (const unsigned char *)text;
     const unsigned char *end = p + bytes;
-    while (end - p >= 8 && !is_special(p))
+    while (end - p >= 8 && !is_special(load_eight(p)))
         p += 8;
     while (p < end) {
         if (*p >= 0x20 && *p < 0x7f) {
@@ -356,7 +383,7 @@ int table_text(const struct table *table, uint32_t column, const char **ret_text
                struct error *err)
 {
     const struct table_cell *field = &table->fields[column];
-    if (!table_clean(field->text, field->bytes))
+    if (is_short_special(field) && !table_clean(field->text, field->bytes))
         return table_wrong(table, column, "UTF-8 without control characters", err);
     *ret_text = field->bytes ? field->text : NULL;
     return 0;

@@ -60,6 +60,7 @@ struct records {
     uint32_t last_name; /* place in 'texts', with its length */
     uint32_t last_bytes;
     bool names_mixed; /* not each name comes after the one before it */
+    bool times_mixed; /* the same of submissions: they have to be sorted */
 };
 
 struct workload {
@@ -75,6 +76,12 @@ struct workload {
     int64_t zero_ns; /* what the file's clock shows at our time 0 */
     uint64_t limit;  /* of an endless generator; 0: none          */
 };
+
+/* One step a second. */
+static double steps_of_run(int64_t run_ns)
+{
+    return (double)run_ns / 1e9;
+}
 
 /* --- jobs of a file that is not in order, held small until they are sorted -------- */
 
@@ -96,29 +103,58 @@ static void *make_room(void *items, uint32_t *room, uint32_t want, size_t size)
     return memory_resize(items, *room, size);
 }
 
-/* Offset of a copy of 'text'; the caller has checked the limit. */
-static uint32_t keep_text(struct records *records, const char *text, size_t length)
+/* A text of a row; NULL: none. */
+struct row_text {
+    const char *text;
+    size_t bytes; /* without its NUL */
+};
+
+static struct row_text measure_text(const char *text)
+{
+    return (struct row_text){ text, text ? strlen(text) : 0 };
+}
+
+/* Offset of a copy; the caller has checked the limit. */
+static uint32_t keep_text(struct records *records, struct row_text text)
 {
     if (records->texts_count == 0)
         records->texts_count = 1; /* place 0 means none */
     records->texts = make_room(records->texts, &records->texts_room,
-                               records->texts_count + (uint32_t)length + 1, 1);
+                               records->texts_count + (uint32_t)text.bytes + 1, 1);
     uint32_t place = records->texts_count;
-    memcpy(records->texts + place, text, length + 1);
-    records->texts_count += (uint32_t)length + 1;
+    memcpy(records->texts + place, text.text, text.bytes + 1);
+    records->texts_count += (uint32_t)text.bytes + 1;
     return place;
 }
 
-/* The same for a text that is likely there already. */
-static uint32_t keep_word(struct records *records, const char *text)
+/*
+ * The key of a word: the word itself if it is short, which most are; else its hash, which
+ * another word may have.
+ */
+#define SHORT_BYTES 7
+#define KEY_OF_HASH (UINT64_C(1) << 63)
+
+static uint64_t word_key(struct row_text word)
 {
-    if (!text)
+    if (word.bytes > SHORT_BYTES)
+        return hash_bytes(HASH_BYTES_START, word.text, word.bytes) | KEY_OF_HASH;
+    uint64_t key = 0;
+    for (size_t i = 0; i < word.bytes; i++)
+        key = key << 8 | (unsigned char)word.text[i];
+    return key;
+}
+
+/* The same for a text that is likely there already. */
+static uint32_t keep_word(struct records *records, struct row_text word)
+{
+    if (!word.text)
         return 0;
-    uint64_t key = hash_text(text);
+    uint64_t key = word_key(word);
     uint32_t place = map_find(&records->words, key);
-    if (place != MAP_NONE && strcmp(records->texts + place, text) == 0)
+    if (place != MAP_NONE &&
+        (!(key & KEY_OF_HASH) || strcmp(records->texts + place, word.text) == 0))
         return place;
-    uint32_t added = keep_text(records, text, strlen(text));
+    uint32_t added = keep_text(records, word);
     if (place == MAP_NONE)
         map_put(&records->words, key, added);
     return added;
@@ -128,19 +164,18 @@ static uint32_t keep_word(struct records *records, const char *text)
  * Names that stand in order, the shorter first, as numbers do, are all different.  Where they do
  * not, two of one name are looked for when all are there.
  */
-static uint32_t keep_name(struct records *records, const char *name)
+static uint32_t keep_name(struct records *records, struct row_text name)
 {
-    if (!name)
+    if (!name.text)
         return 0;
-    uint32_t bytes = (uint32_t)strlen(name);
     if (records->last_name > 0 && !records->names_mixed) {
         const char *last = records->texts + records->last_name;
-        records->names_mixed =
-            bytes < records->last_bytes ||
-            (bytes == records->last_bytes && memcmp(name, last, bytes) <= 0);
+        records->names_mixed = name.bytes < records->last_bytes ||
+                               (name.bytes == records->last_bytes &&
+                                memcmp(name.text, last, name.bytes) <= 0);
     }
-    records->last_name = keep_text(records, name, bytes);
-    records->last_bytes = bytes;
+    records->last_name = keep_text(records, name);
+    records->last_bytes = (uint32_t)name.bytes;
     return records->last_name;
 }
 
@@ -184,18 +219,15 @@ static const struct trace_record *find_double(const struct records *records)
     return found;
 }
 
-static size_t text_bytes(const char *text)
-{
-    return text ? strlen(text) + 1 : 0;
-}
-
 /* Keep a copy of a row; -EFBIG at the ceiling. */
 static int records_add(struct records *records, const struct trace_row *row,
                        uint64_t line, struct error *err)
 {
     const struct job_spec *spec = &row->spec;
-    size_t bytes = text_bytes(spec->name) + text_bytes(spec->user) +
-                   text_bytes(spec->entity) + text_bytes(spec->types);
+    struct row_text name = measure_text(spec->name), user = measure_text(spec->user),
+                    entity = measure_text(spec->entity),
+                    types = measure_text(spec->types);
+    size_t bytes = name.bytes + user.bytes + entity.bytes + types.bytes + 4;
     if (records->count == RECORDS_MAX || records->texts_count + bytes >= TEXTS_MAX)
         return error_set(err, -EFBIG,
                          "more than %u jobs or 2 GiB of names in a file that "
@@ -203,6 +235,9 @@ static int records_add(struct records *records, const struct trace_row *row,
                          RECORDS_MAX);
     records->items = make_room(records->items, &records->room, records->count + 1,
                                sizeof *records->items);
+    if (records->count > 0 &&
+        spec->submit_ns < records->items[records->count - 1].submit_ns)
+        records->times_mixed = true;
     records->items[records->count++] = (struct trace_record){
         .submit_ns = spec->submit_ns,
         .run_ns = row->run_ns,
@@ -212,10 +247,10 @@ static int records_add(struct records *records, const struct trace_row *row,
         .nodes = spec->nodes,
         .cpu_milli = spec->cpu_milli,
         .mem_mib = spec->mem_mib,
-        .name = keep_name(records, spec->name),
-        .user = keep_word(records, spec->user),
-        .entity = keep_word(records, spec->entity),
-        .types = keep_word(records, spec->types),
+        .name = keep_name(records, name),
+        .user = keep_word(records, user),
+        .entity = keep_word(records, entity),
+        .types = keep_word(records, types),
         .line = line < UINT32_MAX ? (uint32_t)line : UINT32_MAX,
         .class = (uint8_t)spec->class,
         .fails = spec->fails,
@@ -241,13 +276,8 @@ static int by_submission(const void *a, const void *b)
 static void records_sort(struct records *records)
 {
     map_release(&records->words);
-    uint32_t n = 1;
-    while (n < records->count &&
-           records->items[n].submit_ns >= records->items[n - 1].submit_ns)
-        n++;
-    if (n >= records->count)
+    if (!records->times_mixed)
         return; /* in order as it is */
-
     struct record_key *keys = memory_checked(malloc(records->count * sizeof *keys));
     for (uint32_t i = 0; i < records->count; i++)
         keys[i] = (struct record_key){ records->items[i].submit_ns, i };
@@ -258,28 +288,29 @@ static void records_sort(struct records *records)
     free(keys);
 }
 
-/* The nth in that order, into a zeroed row; its texts live as long as the records. */
-static void records_get(const struct records *records, uint32_t n,
-                        struct trace_row *row)
+/* The nth in that order; its texts live as long as the records. */
+static const struct trace_record *records_get(const struct records *records, uint32_t n,
+                                              struct job_spec *ret_spec)
 {
     const struct trace_record *record =
         &records->items[records->order ? records->order[n] : n];
     const char *texts = records->texts;
-    struct job_spec *spec = &row->spec;
-    row->gpu_milli = record->gpu_milli;
-    spec->submit_ns = record->submit_ns;
-    spec->deadline_ns = record->deadline_ns;
-    spec->gpus = record->gpus;
-    spec->nodes = record->nodes;
-    spec->cpu_milli = record->cpu_milli;
-    spec->mem_mib = record->mem_mib;
-    spec->name = record->name ? texts + record->name : NULL;
-    spec->user = record->user ? texts + record->user : NULL;
-    spec->entity = record->entity ? texts + record->entity : NULL;
-    spec->types = record->types ? texts + record->types : NULL;
-    spec->class = record->class ? CLASS_TE : CLASS_BE;
-    spec->fails = record->fails;
-    trace_row_set_run(row, record->run_ns);
+    *ret_spec = (struct job_spec){
+        .submit_ns = record->submit_ns,
+        .deadline_ns = record->deadline_ns,
+        .gpus = record->gpus,
+        .nodes = record->nodes,
+        .cpu_milli = record->cpu_milli,
+        .mem_mib = record->mem_mib,
+        .name = record->name ? texts + record->name : NULL,
+        .user = record->user ? texts + record->user : NULL,
+        .entity = record->entity ? texts + record->entity : NULL,
+        .types = record->types ? texts + record->types : NULL,
+        .class = record->class ? CLASS_TE : CLASS_BE,
+        .fails = record->fails,
+        .steps = steps_of_run(record->run_ns),
+    };
+    return record;
 }
 
 void source_skip(struct source *source, const char *reason)
@@ -299,7 +330,7 @@ void source_skip(struct source *source, const char *reason)
 void trace_row_set_run(struct trace_row *row, int64_t run_ns)
 {
     row->run_ns = run_ns;
-    row->spec.steps = (double)run_ns / 1e9;
+    row->spec.steps = steps_of_run(run_ns);
 }
 
 void format_first_line(const char *bytes, size_t count, char *line, size_t size)
@@ -532,62 +563,80 @@ int workload_open_memory(struct workload **ret_workload, const char *name,
     return 0;
 }
 
-/* The next row of a file, in order of submission, by the file's own clock. */
-static int next_row(struct workload *w, struct trace_row *row, struct error *err)
+/* What the facts need to know of a job besides its description. */
+struct job_use {
+    int64_t run_ns;     /* -1: not known                             */
+    uint64_t gpu_milli; /* what it really used; 0: all of its GPUs   */
+};
+
+/* The next job of a file, in order of submission, by the file's own clock. */
+static int next_of_file(struct workload *w, struct job_spec *ret_spec,
+                        struct job_use *ret_use, struct error *err)
 {
-    if (w->format->sorted)
-        return w->format->next(w->self, &w->source, row, err);
+    if (w->format->sorted) {
+        struct trace_row row = { 0 };
+        int r = w->format->next(w->self, &w->source, &row, err);
+        *ret_spec = row.spec;
+        *ret_use = (struct job_use){ row.run_ns, row.gpu_milli };
+        return r;
+    }
     if (w->next_record == w->records.count)
         return 0;
-    records_get(&w->records, w->next_record++, row);
+    const struct trace_record *record =
+        records_get(&w->records, w->next_record++, ret_spec);
+    *ret_use = (struct job_use){ record->run_ns, record->gpu_milli };
     return 1;
 }
 
-/* Add a row to the facts. */
-static void count_row(struct workload_facts *facts, const struct trace_row *row)
+static int next_of_preset(struct workload *w, struct job_spec *ret_spec,
+                          struct job_use *ret_use, struct error *err)
 {
-    const struct job_spec *spec = &row->spec;
+    *ret_spec = (struct job_spec){ 0 };
+    int r = w->preset->next(w->self, ret_spec, err);
+    ret_use->run_ns = ret_spec->kind ? -1 : units_ns(ret_spec->steps);
+    ret_use->gpu_milli = 0;
+    return r;
+}
+
+/* Add a job to the facts. */
+static void count_job(struct workload_facts *facts, const struct job_spec *spec,
+                      const struct job_use *use)
+{
     if (facts->job_count == 0)
         facts->first_submit_ns = spec->submit_ns;
     facts->last_submit_ns = spec->submit_ns;
     facts->job_count++;
     if (spec->gpus > facts->max_gpus)
         facts->max_gpus = spec->gpus;
-    if (row->run_ns < 0)
+    if (use->run_ns < 0)
         facts->gpu_time_known = false;
     else
         facts->gpu_milli_ns +=
-            (__int128)row->run_ns *
-            (row->gpu_milli ? row->gpu_milli : spec->gpus * UINT64_C(1000));
+            (__int128)use->run_ns *
+            (use->gpu_milli ? use->gpu_milli : spec->gpus * UINT64_C(1000));
 }
 
 int workload_next(struct workload *w, struct job_spec *ret_spec, struct error *err)
 {
-    struct trace_row row = { 0 };
-    int r;
+    struct job_use use;
     if (w->limit > 0 && w->facts.job_count == w->limit)
         return 0;
-    if (w->preset) {
-        r = w->preset->next(w->self, &row.spec, err);
-        row.run_ns = row.spec.kind ? -1 : units_ns(row.spec.steps);
-    } else {
-        r = next_row(w, &row, err);
-    }
+    int r = w->preset ? next_of_preset(w, ret_spec, &use, err)
+                      : next_of_file(w, ret_spec, &use, err);
     if (r <= 0)
         return r;
-    if (w->facts.job_count > 0 && row.spec.submit_ns < w->facts.last_submit_ns)
+    if (w->facts.job_count > 0 && ret_spec->submit_ns < w->facts.last_submit_ns)
         return error_set(
             err, -EINVAL,
             "%s:%llu: submitted %.9g s before the line above it, want order", w->path,
             (unsigned long long)w->source.reader.line,
-            (double)(w->facts.last_submit_ns - row.spec.submit_ns) / 1e9);
+            (double)(w->facts.last_submit_ns - ret_spec->submit_ns) / 1e9);
     if (w->facts.job_count == 0 && w->format && !w->format->keeps_clock)
-        w->zero_ns = row.spec.submit_ns;
-    count_row(&w->facts, &row);
-    row.spec.submit_ns -= w->zero_ns;
-    if (row.spec.deadline_ns)
-        row.spec.deadline_ns -= w->zero_ns;
-    *ret_spec = row.spec;
+        w->zero_ns = ret_spec->submit_ns;
+    count_job(&w->facts, ret_spec, &use);
+    ret_spec->submit_ns -= w->zero_ns;
+    if (ret_spec->deadline_ns)
+        ret_spec->deadline_ns -= w->zero_ns;
     return 1;
 }
 
