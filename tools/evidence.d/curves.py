@@ -3,6 +3,7 @@ import json
 import os
 import resource
 import subprocess
+import tempfile
 
 import plot
 import words
@@ -12,14 +13,19 @@ import words
 AXES = {
     "jobs": ("number of jobs, on 1,000 GPUs at a load of 1",
              [300, 1000, 3000, 10000, 30000, 100000],
-             lambda n: ("125xv100:8", f"synthetic:jobs={n},load=1.0")),
+             lambda n: (1000, f"synthetic:jobs={n},load=1.0")),
     "gpus": ("number of GPUs, for 3,000 jobs at a load of 1",
              [64, 256, 1000, 4000, 16000, 64000],
-             lambda n: (f"{n // 8}xv100:8", "synthetic:jobs=3000,load=1.0,max_gpus=16")),
+             lambda n: (n, "synthetic:jobs=3000,load=1.0,max_gpus=16")),
     "active": ("number of active jobs, on 64 GPUs",
                [100, 300, 1000, 3000, 10000],
-               lambda n: ("8xv100:8", f"synthetic:jobs={n},load=100,max_gpus=8")),
+               lambda n: (64, f"synthetic:jobs={n},load=100,max_gpus=8")),
 }
+# Nodes of eight GPUs, with the price that some policies decide by.
+CLUSTER = """\
+types: [{{ name: v100, usd_per_hour: 0.74, speed: 1 }}]
+nodes: [{{ count: {nodes}, type: v100, gpus: 8 }}]
+"""
 STOP_S = 4 # by default: a size that would take longer, as far as the last two tell, is not run
 CPU_MAX_S = 20
 
@@ -46,8 +52,16 @@ def policies(berth):
     return [line.split()[0] for line in listed.stdout.split("\n\n")[0].splitlines()]
 
 
-def run_once(berth, policy, cluster, workload):
+def run_once(berth, policy, gpus, workload):
     """CPU seconds, events and what a decision takes; or a text: why it came to nothing."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as cluster:
+        cluster.write(CLUSTER.format(nodes=gpus // 8))
+        cluster.flush()
+        return run_on(berth, policy, cluster.name, workload)
+
+
+def run_on(berth, policy, cluster, workload):
+    """The same on the cluster of this file."""
     child = subprocess.Popen(
         [berth, "sim", "--cluster", cluster, "--workload", workload, "--policy", policy, "--json"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,

@@ -37,6 +37,17 @@ nothing on disk: rows with `tmpfs` compare what both do in memory, `loaded` is b
 alone runs the same jobs in a partition that Berth does not look after.
 """
 
+# What stands above the figures of a suite.
+NOTES = {
+    "live": """\
+The floor of a job that is submitted alone is one `fdatasync`, because an accepted job must be on disk, one fork and
+one execution of its command. Berth adds a fork for the job's supervisor, since a job's end has to survive `berthd`, and
+the files by which a restarted `berthd` finds it. Rows with `tmpfs` are without the disk, so they show what is left beside
+the `fdatasync`; [what is waited for](../internals/speed.md#from-a-submission-to-the-end-of-the-job) has each step
+and its system calls.
+""",
+}
+
 
 def against(record):
     """Rows that were measured beside another program."""
@@ -103,6 +114,7 @@ def page(benches, pictures, first=""):
                          if record["name"] in order else len(order)):
         name, output = record["name"], record["output"]
         text += f"## {SUITES.get(name, name)}\n\n"
+        text += NOTES[name] + "\n" if name in NOTES else ""
         if record.get("incomplete"):
             text += f"This run ended early: {record['incomplete']}\n\n"
         if record.get("said"):
