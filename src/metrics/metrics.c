@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/grow.h"
+#include "base/memory.h"
 #include "model/cluster.h"
 #include "model/throughput.h"
 
@@ -203,8 +204,10 @@ static void apply_left(struct metrics *metrics, const struct view *view,
 
 static void keep_job(struct metrics *metrics, const struct metrics_job *job)
 {
-    metrics->jobs = grow_array(metrics->jobs, &metrics->job_room,
-                               (uint32_t)metrics->job_count + 1, sizeof *metrics->jobs);
+    uint32_t room = grow_room(metrics->job_room, (uint32_t)metrics->job_count + 1);
+    if (room != metrics->job_room) /* what is new is not touched before it is used */
+        metrics->jobs = memory_resize(metrics->jobs, room, sizeof *metrics->jobs);
+    metrics->job_room = room;
     metrics->jobs[metrics->job_count++] = *job;
 }
 

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "base/arena.h"
+#include "base/map.h"
 #include "model/allocation.h"
 #include "model/cluster.h"
 #include "model/node_set.h"
@@ -32,11 +33,18 @@ static uint32_t count_seats_max(const struct cluster *cluster, uint32_t job_max)
     return count < UINT32_MAX / 2 ? (uint32_t)count : UINT32_MAX / 2;
 }
 
+/* Most states are those of simulations, where no job is looked for by its public id. */
+struct state_ids {
+    bool wanted;
+    struct map slots; /* of live jobs */
+};
+
 void state_init(struct state *state, struct arena *run, const struct cluster *cluster,
                 const struct throughput *rates, uint32_t job_max)
 {
     *state = (struct state){ .job_max = job_max, .free_slot = NONE, .id_next = 1 };
     state->jobs = arena_array(run, struct job, job_max);
+    state->ids = arena_new(run, struct state_ids);
     state->seat_max = count_seats_max(cluster, job_max);
     state->seats = arena_array(run, struct seat, state->seat_max);
     for (uint32_t i = 0; i < SEAT_CLASSES; i++)
@@ -73,12 +81,18 @@ void state_init(struct state *state, struct arena *run, const struct cluster *cl
 
 void state_release(struct state *state)
 {
-    map_release(&state->slots);
+    if (state->ids)
+        map_release(&state->ids->slots);
 }
 
 job_id state_find(const struct state *state, uint64_t id)
 {
-    return map_find(&state->slots, id);
+    struct state_ids *ids = state->ids;
+    for (job_id slot = 0; !ids->wanted && slot < state->job_count; slot++)
+        if (state->jobs[slot].state != JOB_FREE)
+            map_put(&ids->slots, state->jobs[slot].id, slot);
+    ids->wanted = true;
+    return map_find(&ids->slots, id);
 }
 
 /* --- time ---------------------------------------------------------------------- */
@@ -181,7 +195,8 @@ static void apply_submitted(struct state *state, struct event *event)
 
     if (job->id >= state->id_next)
         state->id_next = job->id + 1;
-    map_put(&state->slots, job->id, id);
+    if (state->ids->wanted)
+        map_put(&state->ids->slots, job->id, id);
     state->live_count++;
     state->waiting_count += job->state == JOB_WAITING;
     state->view.closed = false; /* this job was not expected */
@@ -200,7 +215,8 @@ static void end_job(struct state *state, job_id id)
     job->state = JOB_FREE;
     node_set_drop(job->set);
     job->set = NULL; /* it may be another job's by the next read */
-    map_remove(&state->slots, job->id);
+    if (state->ids->wanted)
+        map_remove(&state->ids->slots, job->id);
     state->live_count--;
     job->pending_from = state->free_slot;
     state->free_slot = id;

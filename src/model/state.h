@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/map.h"
 #include "model/event.h"
 #include "model/free_index.h"
 #include "model/view.h"
@@ -33,7 +32,7 @@ struct state {
     uint32_t job_max;
     uint32_t job_count; /* slots ever used       */
     uint32_t free_slot; /* first of a list, by job.pending_from */
-    struct map slots;   /* public id to slot     */
+    struct state_ids *ids; /* slots by public id, once one is looked for */
     uint64_t id_next;   /* next public id        */
 
     struct seat *seats;

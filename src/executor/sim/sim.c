@@ -65,12 +65,12 @@ struct sim_job {
     double lease_end;  /* steps at which its lease is done; 0: open */
     bool clean;        /* while stopping: its checkpoint will be complete */
     bool has_extra;    /* 'extra' is of this job */
+    bool pending;      /* will start, or continue with another size, at 'next' */
     uint32_t extra;    /* 1 + index in 'extras', kept for the slot */
 
-    bool pending; /* will start, or continue with another size, at 'next' */
     struct sim_placement next;
-    job_id next_with;    /* the job it will share GPUs with */
     uint64_t order;      /* number of its last start order */
+    job_id next_with;    /* the job it will share GPUs with */
     uint32_t waits_for;  /* jobs that have to leave first */
     uint32_t first_wait; /* of the jobs that wait for this one */
 };
