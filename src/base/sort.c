@@ -157,12 +157,20 @@ static void part_keys(number_key *from, number_key *to, size_t count, bool back)
     }
     for (size_t i = 0; i < count; i++)
         to[ends[(from[i] - least) >> shift]++] = from[i];
+    /* They are in 'to' now, and wanted where they were if it was 'back'. */
+    bool few = false;
     start = 0;
     for (uint32_t part = 0; part < PARTS; part++) {
-        if (ends[part] > start) /* they are in 'to' now, and wanted where they were */
-            part_keys(to + start, from + start, ends[part] - start, !back);
+        size_t here = ends[part] - start;
+        if (here > INSERTED_MAX)
+            part_keys(to + start, from + start, here, !back);
+        else if (back && here > 0)
+            memcpy(from + start, to + start, here * sizeof *to);
+        few = few || (here > 1 && here <= INSERTED_MAX);
         start = ends[part];
     }
+    if (few) /* nothing is far from its place */
+        insert_keys(wanted, count);
 }
 
 void sort_numbers(double *numbers, double *scratch, size_t count)

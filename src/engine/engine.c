@@ -296,13 +296,21 @@ static void order_cancelled_stop(struct engine *engine, job_id job)
     apply_event(engine, &event);
 }
 
-/* Record the plan as events, stops first: they free the resources that grants need. */
-static void record_orders(struct engine *engine)
+static bool has_revocation(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan_change_count(plan); i++)
+        if (plan_change(plan, i)->kind == CHANGE_REVOKE)
+            return true;
+    return false;
+}
+
+static void record_stops(struct engine *engine)
 {
     const struct plan *plan = engine->plan;
-    size_t count = plan_change_count(plan);
+    if (!has_revocation(plan))
+        return;
     index_plan(engine);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < plan_change_count(plan); i++) {
         const struct change *change = plan_change(plan, i);
         if (change->kind != CHANGE_REVOKE || change->undone)
             continue;
@@ -310,6 +318,14 @@ static void record_orders(struct engine *engine)
             order_stop(engine, change);
     }
     clear_plan_index(engine);
+}
+
+/* Record the plan as events, stops first: they free the resources that grants need. */
+static void record_orders(struct engine *engine)
+{
+    const struct plan *plan = engine->plan;
+    size_t count = plan_change_count(plan);
+    record_stops(engine);
     for (size_t i = 0; i < count; i++) {
         const struct change *change = plan_change(plan, i);
         if (change->kind == CHANGE_GRANT)

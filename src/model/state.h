@@ -30,10 +30,10 @@ struct state {
 
     struct job *jobs;
     uint32_t job_max;
-    uint32_t job_count; /* slots ever used       */
-    uint32_t free_slot; /* first of a list, by job.pending_from */
+    uint32_t job_count;    /* slots ever used       */
+    uint32_t free_slot;    /* first of a list, by job.pending_from */
     struct state_ids *ids; /* slots by public id, once one is looked for */
-    uint64_t id_next;   /* next public id        */
+    uint64_t id_next;      /* next public id        */
 
     struct seat *seats;
     uint32_t seat_used;

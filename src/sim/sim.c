@@ -273,6 +273,8 @@ static int check_ends(struct sim *sim, int64_t now_ns, struct error *err)
         sim->ended_ns = now_ns;
         sim->turns = 0;
     }
+    if (sim->turns < STALL_TURNS)
+        return 0;
     double since_s = (double)(now_ns - sim->ended_ns) * 1e-9;
     bool long_enough = since_s > STALL_TIMES * sim->longest_s * (double)live;
     if (sim->turns <
