@@ -552,17 +552,30 @@ static void close_task(struct gavel_common *common, const struct view *view,
     r->worker_time_s[task->column] += had_s;
 }
 
+static bool closes_before(const struct task *a, const struct task *b)
+{
+    if (a->finish_s != b->finish_s)
+        return a->finish_s > b->finish_s;
+    if (unit_is_pair(&a->unit) != unit_is_pair(&b->unit))
+        return unit_is_pair(&b->unit);
+    return a->number < b->number;
+}
+
 /* Latest first; then jobs before pairs, then by number: sums depend on it. */
 static void sort_tasks(struct gavel_released *r)
 {
     for (uint32_t i = 0; i < r->task_count; i++)
-        r->order[i] = (struct sort_item){
-            (double)r->tasks[i].number + unit_is_pair(&r->tasks[i].unit) * 0x1p52, i
-        };
+        r->order[i] = (struct sort_item){ -r->tasks[i].finish_s, i };
     sort_items(r->order, r->order_scratch, r->task_count);
-    for (uint32_t i = 0; i < r->task_count; i++)
-        r->order[i].key = -r->tasks[r->order[i].value].finish_s;
-    sort_items(r->order, r->order_scratch, r->task_count);
+    for (uint32_t i = 1; i < r->task_count; i++) { /* few end at the same time */
+        struct sort_item item = r->order[i];
+        uint32_t at = i;
+        for (; at > 0 &&
+               closes_before(&r->tasks[item.value], &r->tasks[r->order[at - 1].value]);
+             at--)
+            r->order[at] = r->order[at - 1];
+        r->order[at] = item;
+    }
 }
 
 static void set_clock(struct gavel_released *r, const struct view *view, double now_s)

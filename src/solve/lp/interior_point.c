@@ -36,11 +36,14 @@
  */
 #define CONE 0.5
 
+/* A number of two jobs: a step works on two at a time. */
+typedef double lanes __attribute__((vector_size(16)));
+
 struct barrier_path {
     const struct interior_point *problem;
     uint32_t n, k;
     double *x, *step; /* [job][type]                   */
-    double *inverse;  /* [job][type][type] of blocks   */
+    lanes *inverse;   /* [two jobs][type][type] of blocks */
     double level, level_step;
     bool levels;            /* there are needs, and the level still moves */
     double copies;          /* types that each column stands for */
@@ -150,37 +153,37 @@ static double barrier_value(const struct barrier_path *path, const double *x,
 /* --- a Newton step -------------------------------------------------------------------- */
 
 /*
- * Invert a symmetric positive definite matrix of order k in place, by Cholesky; only its
- * lower half is read.
+ * Invert two symmetric positive definite matrices of order k in place, by Cholesky; only
+ * their lower halves are read.
  */
-static ANY_COLUMNS bool invert_block(double *m, uint32_t k)
+static ANY_COLUMNS bool invert_blocks(lanes *m, uint32_t k)
 {
-    double l[TYPES_MAX][TYPES_MAX];
+    lanes l[TYPES_MAX][TYPES_MAX];
     for (uint32_t i = 0; i < k; i++)
         for (uint32_t c = 0; c <= i; c++) {
-            double sum = m[i * k + c];
+            lanes sum = m[i * k + c];
             for (uint32_t q = 0; q < c; q++)
                 sum -= l[i][q] * l[c][q];
             if (i == c) {
-                if (!(sum > 0))
+                if (!(sum[0] > 0 && sum[1] > 0))
                     return false;
-                l[i][i] = sqrt(sum);
+                l[i][i] = (lanes){ sqrt(sum[0]), sqrt(sum[1]) };
             } else {
                 l[i][c] = sum / l[c][c];
             }
         }
     for (uint32_t column = 0; column < k; column++) {
-        double y[TYPES_MAX];
+        lanes y[TYPES_MAX];
         for (uint32_t i = 0; i < column; i++)
-            y[i] = 0;
+            y[i] = (lanes){ 0, 0 };
         for (uint32_t i = column; i < k; i++) {
-            double sum = i == column ? 1 : 0;
+            lanes sum = (lanes){ i == column, i == column };
             for (uint32_t q = column; q < i; q++)
                 sum -= l[i][q] * y[q];
             y[i] = sum / l[i][i];
         }
         for (uint32_t i = k; i-- > 0;) {
-            double sum = y[i];
+            lanes sum = y[i];
             for (uint32_t q = i + 1; q < k; q++)
                 sum -= l[q][i] * y[q];
             y[i] = sum / l[i][i];
@@ -224,63 +227,84 @@ static bool solve_dense(double a[SHARED_MAX][SHARED_MAX], double *b, uint32_t si
     return true;
 }
 
-/* A job's part of the gradient, and its coupling to the level. */
+/* Two jobs' parts of the gradient, and their coupling to the level. */
 struct newton_part {
-    double gradient[TYPES_MAX];
-    double pull[TYPES_MAX];
+    lanes gradient[TYPES_MAX];
+    lanes pull[TYPES_MAX];
 };
 
-/* Fill a job's block, inverted, and its part; adds to the level's own entries. */
-static ANY_COLUMNS bool fill_block(struct barrier_path *path, uint32_t j,
-                                   struct newton_part *ret_part, double *level_gradient,
-                                   double *level_curve, uint32_t k)
+/* One number each of jobs 'j' and 'j' + 1; of the last one twice where it has no other. */
+static ANY_COLUMNS lanes both_jobs(const struct barrier_path *path, const double *of,
+                                   uint32_t j, uint32_t width, uint32_t t)
+{
+    uint32_t other = j + 1 < path->n ? j + 1 : j;
+    return (lanes){ of[(size_t)j * width + t], of[(size_t)other * width + t] };
+}
+
+/* Fill two jobs' blocks, inverted, and their parts; adds to the level's own entries. */
+static ANY_COLUMNS bool fill_blocks(struct barrier_path *path, uint32_t j,
+                                    struct newton_part *ret_part,
+                                    double *level_gradient, double *level_curve,
+                                    uint32_t k)
 {
     const struct interior_point *problem = path->problem;
-    const double *x = &path->x[(size_t)j * k];
-    double *block = &path->inverse[(size_t)j * k * k];
-    double idle = 1 / spare_time(x, k);
-    double need = 0;
-    double spare = 0;
-    double whole = 0;
+    lanes *block = &path->inverse[(size_t)(j / 2) * k * k];
+    lanes x[TYPES_MAX], rate[TYPES_MAX];
+    lanes need = { 0, 0 }, spare = { 0, 0 }, whole = { 0, 0 };
+    lanes idle = { 1, 1 };
     double weight = problem->inverse ? 1 + CONE : 1;
-    const double *rate = NULL;
-    if (has_need(path, j)) {
-        need = problem->need[j];
-        rate = &problem->rate[(size_t)j * k];
-        spare = 1 / spare_rate(path, j, x, path->level, k);
-        if (problem->inverse)
-            whole = 1 / spare_rate(path, j, x, 0, k);
+    for (uint32_t t = 0; t < k; t++) {
+        x[t] = both_jobs(path, path->x, j, k, t);
+        idle -= x[t];
     }
-    double count = path->count[j];
+    idle = 1 / idle;
+    if (problem->need) {
+        need = both_jobs(path, problem->need, j, 1, 0);
+        spare = -path->level * need;
+        for (uint32_t t = 0; t < k; t++) {
+            rate[t] = both_jobs(path, problem->rate, j, k, t);
+            spare += rate[t] * x[t];
+            whole += rate[t] * x[t];
+        }
+        for (uint32_t i = 0; i < 2; i++) {
+            spare[i] = need[i] > 0 ? 1 / spare[i] : 0;
+            whole[i] = need[i] > 0 && problem->inverse ? 1 / whole[i] : 0;
+        }
+    }
+    lanes count = both_jobs(path, path->count, j, 1, 0);
+    lanes gang = both_jobs(path, problem->gang, j, 1, 0);
     for (uint32_t t = 0; t < k; t++) {
         for (uint32_t u = 0; u <= t; u++) {
             block[t * k + u] = count * idle * idle;
-            if (rate)
+            if (problem->need)
                 block[t * k + u] += count * rate[t] * rate[u] *
                                     (weight * spare * spare - whole * whole);
         }
         block[t * k + t] += count * path->copies / (x[t] * x[t]);
-        double slope = path->copies / x[t] - idle -
-                       path->copies * problem->gang[j] / path->left[t];
-        ret_part->pull[t] = 0;
-        if (rate) {
+        lanes slope = path->copies / x[t] - idle - path->copies * gang / path->left[t];
+        ret_part->pull[t] = (lanes){ 0, 0 };
+        if (problem->need) {
             slope += rate[t] * (weight * spare - whole);
             ret_part->pull[t] = count * weight * need * rate[t] * spare * spare;
         }
         if (problem->value)
-            slope += path->t * problem->value[(size_t)j * k + t];
+            slope += path->t * both_jobs(path, problem->value, j, k, t);
         ret_part->gradient[t] = count * slope;
     }
-    *level_gradient -= count * weight * need * spare;
-    *level_curve += count * weight * need * need * spare * spare;
-    return invert_block(block, k);
+    lanes gradient = count * weight * need * spare;
+    lanes curve = count * weight * need * need * spare * spare;
+    for (uint32_t i = 0; i < 2 && j + i < path->n; i++) {
+        *level_gradient -= gradient[i];
+        *level_curve += curve[i];
+    }
+    return invert_blocks(block, k);
 }
 
-static ANY_COLUMNS void multiply_block(const double *matrix, const double *vector,
-                                       uint32_t k, double *ret_product)
+static ANY_COLUMNS void multiply_blocks(const lanes *matrix, const lanes *vector,
+                                        uint32_t k, lanes *ret_product)
 {
     for (uint32_t t = 0; t < k; t++) {
-        ret_product[t] = 0;
+        ret_product[t] = (lanes){ 0, 0 };
         for (uint32_t u = 0; u < k; u++)
             ret_product[t] += matrix[t * k + u] * vector[u];
     }
@@ -297,27 +321,32 @@ static ANY_COLUMNS double newton_step_by(struct barrier_path *path,
     double curve[TYPES_MAX]; /* of the capacities' logarithms */
     for (uint32_t t = 0; t < k; t++)
         curve[t] = path->copies / (path->left[t] * path->left[t]);
-    for (uint32_t j = 0; j < path->n; j++) {
-        struct newton_part *part = &parts[j];
-        if (!fill_block(path, j, part, &level_gradient, &level_curve, k))
+    for (uint32_t j = 0; j < path->n; j += 2) {
+        struct newton_part *part = &parts[j / 2];
+        if (!fill_blocks(path, j, part, &level_gradient, &level_curve, k))
             return -1;
-        const double *inverse = &path->inverse[(size_t)j * k * k];
-        double gang = path->gpus[j];
-        double solved[TYPES_MAX];
-        double pulled[TYPES_MAX];
-        multiply_block(inverse, part->gradient, k, solved);
-        multiply_block(inverse, part->pull, k, pulled);
-        for (uint32_t t = 0; t < k; t++) {
+        const lanes *inverse = &path->inverse[(size_t)(j / 2) * k * k];
+        lanes gang = both_jobs(path, path->gpus, j, 1, 0);
+        lanes solved[TYPES_MAX];
+        lanes pulled[TYPES_MAX];
+        multiply_blocks(inverse, part->gradient, k, solved);
+        multiply_blocks(inverse, part->pull, k, pulled);
+        lanes used[TYPES_MAX][TYPES_MAX];
+        for (uint32_t t = 0; t < k; t++)
             for (uint32_t u = 0; u < k; u++)
-                a[t][u] += gang * gang * inverse[t * k + u] * curve[u];
-            b[t] += gang * solved[t];
-            if (path->levels) {
-                a[t][k] -= gang * pulled[t];
-                a[k][t] += gang * pulled[t] * curve[t];
-                a[k][k] -= part->pull[t] * pulled[t];
-                b[k] += part->pull[t] * solved[t];
+                used[t][u] = gang * gang * inverse[t * k + u] * curve[u];
+        for (uint32_t i = 0; i < 2 && j + i < path->n; i++)
+            for (uint32_t t = 0; t < k; t++) {
+                for (uint32_t u = 0; u < k; u++)
+                    a[t][u] += used[t][u][i];
+                b[t] += gang[i] * solved[t][i];
+                if (path->levels) {
+                    a[t][k] -= gang[i] * pulled[t][i];
+                    a[k][t] += gang[i] * pulled[t][i] * curve[t];
+                    a[k][k] -= part->pull[t][i] * pulled[t][i];
+                    b[k] += part->pull[t][i] * solved[t][i];
+                }
             }
-        }
     }
     for (uint32_t t = 0; t < k; t++)
         a[t][t] += 1;
@@ -329,15 +358,20 @@ static ANY_COLUMNS double newton_step_by(struct barrier_path *path,
         return -1;
     path->level_step = path->levels ? b[k] : 0;
     double decrement = path->levels ? level_gradient * path->level_step : 0;
-    for (uint32_t j = 0; j < path->n; j++) {
-        double right[TYPES_MAX];
-        double *step = &path->step[(size_t)j * k];
+    for (uint32_t j = 0; j < path->n; j += 2) {
+        const struct newton_part *part = &parts[j / 2];
+        lanes gang = both_jobs(path, path->gpus, j, 1, 0);
+        lanes right[TYPES_MAX];
+        lanes step[TYPES_MAX];
         for (uint32_t t = 0; t < k; t++)
-            right[t] = parts[j].gradient[t] - path->gpus[j] * b[t] * curve[t] +
-                       parts[j].pull[t] * path->level_step;
-        multiply_block(&path->inverse[(size_t)j * k * k], right, k, step);
-        for (uint32_t t = 0; t < k; t++)
-            decrement += parts[j].gradient[t] * step[t];
+            right[t] = part->gradient[t] - gang * b[t] * curve[t] +
+                       part->pull[t] * path->level_step;
+        multiply_blocks(&path->inverse[(size_t)(j / 2) * k * k], right, k, step);
+        for (uint32_t i = 0; i < 2 && j + i < path->n; i++)
+            for (uint32_t t = 0; t < k; t++) {
+                path->step[(size_t)(j + i) * k + t] = step[t][i];
+                decrement += part->gradient[t][i] * step[t][i];
+            }
     }
     return decrement;
 }
@@ -508,10 +542,12 @@ static int follow_path(const struct interior_point *centre, const double *count,
                                  .levels = centre->need != NULL };
     path.step = arena_array(scratch, double, shares);
     path.gpus = arena_array(scratch, double, centre->job_count);
-    path.inverse = arena_array(scratch, double, shares * centre->type_count);
+    path.inverse = arena_array(scratch, lanes,
+                               (size_t)(centre->job_count + 1) / 2 *
+                                   centre->type_count * centre->type_count);
     double *trial = arena_array(scratch, double, shares);
     struct newton_part *parts =
-        arena_array(scratch, struct newton_part, centre->job_count);
+        arena_array(scratch, struct newton_part, (centre->job_count + 1) / 2);
     double jobs = 0;
     for (uint32_t j = 0; j < centre->job_count; j++) {
         jobs += count[j];
