@@ -207,12 +207,18 @@ void value_observe(struct berth_policy *berth, const struct view *view,
         mine->good_steps = 0;
 }
 
-/* Seconds of work until its model is good; 0: it is. */
+/*
+ * Seconds of work until its model is good; 0: it is, or was and has been lost.  Otherwise a job
+ * that cannot save would be ahead each time it starts again, and behind each time it is good.
+ */
 static double work_to_good_s(const struct berth_policy *berth, const struct view *view,
                              job_id id)
 {
     const struct job *job = &view->jobs[id];
-    double steps = berth->jobs[id].good_steps - job_steps(job, view->now_ns);
+    const struct berth_job *mine = &berth->jobs[id];
+    double steps = mine->reached < mine->good_steps
+                       ? mine->good_steps - job_steps(job, view->now_ns)
+                       : 0;
     return steps > 0 && job->rate_best_per_s > 0 ? steps / job->rate_best_per_s : 0;
 }
 
