@@ -22,6 +22,17 @@ static inline uint32_t bits_count(uint64_t word)
 #endif
 }
 
+/* The lowest 'count' of the bits that are set. */
+static inline uint64_t bits_lowest(uint64_t word, uint32_t count)
+{
+    uint64_t lowest = 0;
+    for (; count > 0; count--) {
+        lowest |= word & -word;
+        word &= word - 1;
+    }
+    return lowest;
+}
+
 /*
  * Three levels of words: a bit above says that the word below is not zero, so the next
  * member is found in a few steps however sparse the set.

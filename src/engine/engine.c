@@ -77,10 +77,13 @@ int engine_init(struct engine *engine, struct arena *run,
     *engine = (struct engine){ .executor = setup->executor,
                                .executor_self = setup->executor_self,
                                .wake_ns = INT64_MAX,
-                               .flow_wake_ns = INT64_MAX };
+                               .flow_wake_ns = INT64_MAX,
+                               .boundary_ns = INT64_MAX,
+                               .calendar_ns = INT64_MAX };
     state_init(&engine->state, run, setup->cluster, setup->rates, setup->job_max);
     engine->plan = plan_new(&engine->state, run);
     engine->planned_jobs = arena_array(run, struct planned_job, setup->job_max);
+    engine->leaving = arena_array(run, job_id, setup->job_max);
     engine->refusal = arena_new(run, struct error);
     arena_init(&engine->round, ROUND_BYTES);
 
@@ -565,21 +568,91 @@ static int run_policy(struct engine *engine, struct error *err)
     return r;
 }
 
+/* --- the calendar ------------------------------------------------------------------- */
+
+/* Tell jobs to stop that hold what an entry is about to bar, a grace period before. */
+static void order_departures(struct engine *engine)
+{
+    const struct state *state = &engine->state;
+    int64_t now_ns = state->view.now_ns;
+    engine->calendar_ns = engine->boundary_ns;
+    for (job_id id = 0; id < state->job_count; id++) {
+        if (!job_runs(&state->jobs[id]))
+            continue;
+        int64_t stop_ns = calendar_stop_ns(&state->view, id);
+        if (stop_ns <= now_ns && job_can_be_stopped(&state->jobs[id])) {
+            struct event event = { .at_ns = now_ns,
+                                   .kind = EVENT_RECALLED,
+                                   .job = id,
+                                   .rule = RULE_CALENDAR,
+                                   .grace_ns = state->jobs[id].grace_ns,
+                                   .wait_saved_ns = -1,
+                                   .beneficiary = JOB_NONE };
+            engine->leaving[engine->leaving_count++] = id;
+            apply_event(engine, &event);
+        } else if (stop_ns > now_ns && stop_ns < engine->calendar_ns) {
+            engine->calendar_ns = stop_ns;
+        }
+    }
+}
+
+/*
+ * Entries begin and end by events.  Jobs are looked at only while there are entries; one that is
+ * about to change its size is stopped when that is done.
+ */
+static void keep_calendar(struct engine *engine, int64_t now_ns, bool changed)
+{
+    const struct calendar *calendar = &engine->state.calendar;
+    if (calendar->count == 0 && !changed)
+        return;
+    if (engine->boundary_ns <= now_ns) {
+        struct event event = { .at_ns = now_ns,
+                               .kind = EVENT_BOUNDARY,
+                               .job = JOB_NONE };
+        apply_event(engine, &event);
+        changed = true;
+    }
+    if (changed)
+        engine->boundary_ns = calendar_next_ns(calendar, now_ns);
+    order_departures(engine);
+}
+
+static int carry_departures(struct engine *engine, struct error *err)
+{
+    int r = 0;
+    for (uint32_t i = 0; i < engine->leaving_count && r == 0; i++) {
+        job_id id = engine->leaving[i];
+        if (engine->state.jobs[id].state == JOB_STOPPING)
+            r = engine->executor->stop(engine->executor_self, id,
+                                       engine->state.jobs[id].grace_ns, err);
+    }
+    engine->leaving_count = 0;
+    return r;
+}
+
 int engine_step(struct engine *engine, int64_t now_ns, struct event *events,
                 uint32_t count, struct error *err)
 {
+    bool reserved = false;
     engine->state.view.now_ns = now_ns;
     for (uint32_t i = 0; i < count; i++) {
         apply_event(engine, &events[i]);
+        reserved = reserved || events[i].kind == EVENT_RESERVED;
         if (events[i].kind == EVENT_CANCELLED)
             order_cancelled_stop(engine, events[i].job);
     }
+    uint64_t before = engine->event_count;
+    keep_calendar(engine, now_ns, reserved);
+    bool kept = engine->event_count == before;
     bool idle = count == 0 && engine->flow_wake_ns <= now_ns;
     note_wake(engine);
-    int r = (idle || only_confirms(engine, events, count)) && engine->wake_ns > now_ns
+    int r = kept && (idle || only_confirms(engine, events, count)) &&
+                    engine->wake_ns > now_ns
                 ? commit_observers(engine, err)
                 : run_policy(engine, err);
     note_wake(engine);
+    if (r == 0)
+        r = carry_departures(engine, err);
     if (r == 0)
         r = carry_cancels(engine, events, count, err);
     return r < 0 ? r : ask_flow(engine, err);

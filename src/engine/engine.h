@@ -62,6 +62,10 @@ struct engine {
     int64_t wake_ns;        /* when the policy asked to be called; INT64_MAX: never */
     int64_t decided_ns;     /* when it was called last                            */
     int64_t flow_wake_ns;   /* the same for the flow policy                       */
+    int64_t boundary_ns; /* when an entry of the calendar begins or ends; INT64_MAX */
+    int64_t calendar_ns; /* when a job has to make way for one, or that            */
+    job_id *leaving;     /* jobs that have to, in this step                        */
+    uint32_t leaving_count;
     bool flatten; /* set all levels to 0 at the next step: the flow policy has none */
     uint64_t level_count; /* levels that were changed                           */
     uint64_t flow_refused_count; /* times the flow policy failed                  */
@@ -125,11 +129,12 @@ void engine_adopt(struct engine *engine);
 struct lease engine_lease(const struct engine *engine, job_id job, bool next,
                           struct arena *arena);
 
-/* When a policy asked to be called next; INT64_MAX: never. */
+/* When a policy asked to be called next, or the calendar needs it; INT64_MAX: never. */
 static inline int64_t engine_wake_ns(const struct engine *engine)
 {
-    return engine->wake_ns < engine->flow_wake_ns ? engine->wake_ns
-                                                  : engine->flow_wake_ns;
+    int64_t wake_ns =
+        engine->wake_ns < engine->flow_wake_ns ? engine->wake_ns : engine->flow_wake_ns;
+    return wake_ns < engine->calendar_ns ? wake_ns : engine->calendar_ns;
 }
 
 /*

@@ -193,13 +193,14 @@ static bool seat_job(struct recovery *rec, job_id id, const struct stored_job *k
                                           .job = id,
                                           .steps = kept->job.steps });
     if (kept->job.state == JOB_STOPPING)
-        replay_event(
-            rec, (struct event){ .at_ns = kept->job.recalled_ns,
-                                 .kind = EVENT_RECALLED,
-                                 .job = id,
-                                 .rule = kept->job.leaving ? RULE_CANCEL : RULE_ORDER,
-                                 .wait_saved_ns = -1,
-                                 .beneficiary = JOB_NONE });
+        replay_event(rec, (struct event){ .at_ns = kept->job.recalled_ns,
+                                          .kind = EVENT_RECALLED,
+                                          .job = id,
+                                          .rule = kept->job.leaving ? RULE_CANCEL
+                                                  : kept->job.stays ? RULE_CALENDAR
+                                                                    : RULE_ORDER,
+                                          .wait_saved_ns = -1,
+                                          .beneficiary = JOB_NONE });
     return true;
 }
 

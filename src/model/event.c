@@ -20,7 +20,8 @@ const char *event_name(enum event_kind kind)
         [EVENT_ADOPTED] = "adopted",     [EVENT_WAKE] = "wake",
         [EVENT_CLOSED] = "closed",       [EVENT_DROPPED] = "dropped",
         [EVENT_CHANGED] = "changed",     [EVENT_FOREIGN] = "foreign",
-        [EVENT_RESTORED] = "restored",
+        [EVENT_RESTORED] = "restored",   [EVENT_RESERVED] = "reserved",
+        [EVENT_BOUNDARY] = "boundary",
     };
     return names[kind];
 }
@@ -28,8 +29,10 @@ const char *event_name(enum event_kind kind)
 const char *rule_name(enum rule rule)
 {
     static const char *const names[RULE_COUNT] = {
-        [RULE_NONE] = "none",   [RULE_ORDER] = "order",   [RULE_TRIAL] = "trial",
-        [RULE_ROUND] = "round", [RULE_RESIZE] = "resize", [RULE_CANCEL] = "cancel",
+        [RULE_NONE] = "none",         [RULE_ORDER] = "order",
+        [RULE_TRIAL] = "trial",       [RULE_ROUND] = "round",
+        [RULE_RESIZE] = "resize",     [RULE_CANCEL] = "cancel",
+        [RULE_CALENDAR] = "calendar",
     };
     return names[rule];
 }

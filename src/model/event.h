@@ -32,6 +32,10 @@ enum event_kind {
     EVENT_NODE_UP,
     EVENT_FOREIGN, /* 'gpus' of 'node' are in use by others; replaces what was so */
 
+    /* the calendar of availability */
+    EVENT_RESERVED, /* 'entry' is in the calendar, in place of the one with its id    */
+    EVENT_BOUNDARY, /* entries begin or end now; from the engine                      */
+
     /* from the engine: orders */
     EVENT_PLACED,   /* 'seats' are its own once its victims have stopped     */
     EVENT_RECALLED, /* told to stop, by 'rule' for 'beneficiary'                */
@@ -52,11 +56,12 @@ enum event_kind {
 /* Why a running job is told to stop. */
 enum rule {
     RULE_NONE,
-    RULE_ORDER,  /* a job ahead in the policy's order needs its GPUs     */
-    RULE_TRIAL,  /* a trial job must start                               */
-    RULE_ROUND,  /* the round is over                                    */
-    RULE_RESIZE, /* it goes on with another size or elsewhere            */
-    RULE_CANCEL, /* its owner wants it gone                              */
+    RULE_ORDER,    /* a job ahead in the policy's order needs its GPUs     */
+    RULE_TRIAL,    /* a trial job must start                               */
+    RULE_ROUND,    /* the round is over                                    */
+    RULE_RESIZE,   /* it goes on with another size or elsewhere            */
+    RULE_CANCEL,   /* its owner wants it gone                              */
+    RULE_CALENDAR, /* its GPUs are about to be unavailable, or another user's */
     RULE_COUNT
 };
 
@@ -70,6 +75,8 @@ struct pending_part {
         uint64_t gpus;
     } part;
 };
+
+struct calendar_entry;
 
 /* What a job has been through, as far as it matters to policies. */
 struct restored {
@@ -125,10 +132,11 @@ struct event {
             node_id node;
             uint64_t gpus;
         };
-        uint32_t level;         /* LEVELLED: 0 goes first */
-        struct {                /* SENT */
-            double sends_per_s; /* bytes; 0: next to nothing */
-            double sent_bytes;  /* since its first start     */
+        const struct calendar_entry *entry; /* RESERVED; borrowed */
+        uint32_t level;                     /* LEVELLED: 0 goes first */
+        struct {                            /* SENT */
+            double sends_per_s;             /* bytes; 0: next to nothing */
+            double sent_bytes;              /* since its first start     */
         };
     };
 };

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/json_write.h"
 #include "base/units.h"
+#include "model/calendar.h"
 #include "model/cluster.h"
 #include "model/view.h"
 
@@ -155,6 +156,14 @@ static void write_details(struct buf *buf, const struct view *view,
         json_write_count(buf, "node", event->node);
         json_write_bits(buf, "gpus", event->gpus);
         break;
+    case EVENT_RESERVED:
+        json_write_count(buf, "entry", event->entry->id);
+        json_write_count(buf, "node", event->entry->node);
+        json_write_bits(buf, "gpus", event->entry->gpus);
+        json_write_number(buf, "from", (double)event->entry->from_ns * 1e-9);
+        json_write_number(buf, "to", (double)event->entry->to_ns * 1e-9);
+        json_write_count(buf, "user", event->entry->user);
+        break;
     default:
         break;
     }
@@ -249,6 +258,21 @@ static bool find_rule(const char *name, enum rule *ret_rule)
     return false;
 }
 
+static const struct calendar_entry *read_entry(const struct json *line,
+                                               struct arena *arena)
+{
+    struct calendar_entry *entry = arena_new(arena, struct calendar_entry);
+    *entry =
+        (struct calendar_entry){ .id = (uint64_t)json_count_at(line, "entry"),
+                                 .node = (node_id)json_count_at(line, "node"),
+                                 .gpus = read_bits(json_get(line, "gpus")),
+                                 .from_ns =
+                                     (int64_t)(read_number(line, "from", 0) * 1e9),
+                                 .to_ns = (int64_t)(read_number(line, "to", 0) * 1e9),
+                                 .user = (uint32_t)json_count_at(line, "user") };
+    return entry;
+}
+
 static int read_details(const struct json *line, struct arena *arena,
                         struct event_record *record)
 {
@@ -279,6 +303,9 @@ static int read_details(const struct json *line, struct arena *arena,
     case EVENT_RESIZED:
     case EVENT_LOST:
         read_steps(line, event);
+        return 0;
+    case EVENT_RESERVED:
+        event->entry = read_entry(line, arena);
         return 0;
     case EVENT_NODE_DOWN:
     case EVENT_NODE_UP:

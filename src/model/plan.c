@@ -24,6 +24,7 @@
 #include "base/arena.h"
 #include "base/bits.h"
 #include "base/error.h"
+#include "model/calendar.h"
 #include "model/cluster.h"
 #include "model/free_index.h"
 #include "model/node_set.h"
@@ -77,6 +78,10 @@ struct plan {
     uint32_t *of_node;    /* first vacancy, or NONE                    */
     struct room *on_node; /* vacated there in all                      */
     uint32_t vacated_gpu_count;
+    uint64_t *barred; /* by node: GPUs that the calendar bars for the job in hand */
+    uint64_t
+        *barred_free;   /* of these, those that are free                            */
+    bool *whole_barred; /* CPUs as well                                             */
     int64_t wake_ns;
     job_id wrong_job; /* revoked or dropped against the rules; JOB_NONE: none */
     bool wrong_drop;
@@ -155,6 +160,9 @@ struct plan *plan_new(struct state *state, struct arena *run)
     plan->of_node = arena_array(run, uint32_t, nodes);
     memset(plan->of_node, 0xff, nodes * sizeof *plan->of_node);
     plan->on_node = arena_array(run, struct room, nodes);
+    plan->barred = arena_array(run, uint64_t, nodes);
+    plan->barred_free = arena_array(run, uint64_t, nodes);
+    plan->whole_barred = arena_array(run, bool, nodes);
     return plan;
 }
 
@@ -163,14 +171,15 @@ struct plan *plan_new(struct state *state, struct arena *run)
 /* Free and vacated room of a node changed: show it in the second index. */
 static void update_vacated(struct plan *plan, node_id node)
 {
-    if (plan->of_node[node] == NONE || plan->state->node_down[node]) {
+    if (plan->of_node[node] == NONE || plan->state->node_down[node] ||
+        plan->whole_barred[node]) {
         free_index_drop(&plan->vacated, node);
         return;
     }
     const struct room *f = &plan->free->rooms[node];
     const struct room *v = &plan->on_node[node];
-    struct room both = { f->gpus | v->gpus, f->cpu_milli + v->cpu_milli,
-                         f->mem_mib + v->mem_mib };
+    struct room both = { (f->gpus | v->gpus) & ~plan->barred[node],
+                         f->cpu_milli + v->cpu_milli, f->mem_mib + v->mem_mib };
     free_index_put(&plan->vacated, node, &both);
 }
 
@@ -200,7 +209,10 @@ static void change_free(struct plan *plan, const struct room_part *part, bool ta
         room_take(&room, part);
     else
         room_give(&room, part);
-    free_index_put(plan->free, part->node, &room);
+    if (plan->whole_barred[part->node])
+        plan->free->rooms[part->node] = room;
+    else
+        free_index_put(plan->free, part->node, &room);
     if (plan->of_node[part->node] != NONE)
         update_vacated(plan, part->node);
 }
@@ -389,17 +401,6 @@ void plan_expect(struct plan *plan, job_id job, int64_t wait_saved_ns)
 
 /* --- granting: which room ----------------------------------------------------- */
 
-static uint64_t lowest_bits(uint64_t bits, uint32_t count)
-{
-    uint64_t taken = 0;
-    for (; count > 0; count--) {
-        uint64_t bit = bits & -bits;
-        taken |= bit;
-        bits &= ~bit;
-    }
-    return taken;
-}
-
 static uint32_t min_of(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
@@ -417,10 +418,10 @@ static uint32_t take_vacated(struct plan *plan, struct seat *seat,
                              struct vacancy *vacancy, uint32_t gpus,
                              struct room_part *need)
 {
-    uint32_t has = bits_count(vacancy->left.gpus);
+    uint64_t left = vacancy->left.gpus & ~plan->barred[seat->node];
+    uint32_t has = bits_count(left);
     struct room_part part = { .node = seat->node,
-                              .gpus =
-                                  lowest_bits(vacancy->left.gpus, min_of(gpus, has)),
+                              .gpus = bits_lowest(left, min_of(gpus, has)),
                               .cpu_milli =
                                   min_of(need->cpu_milli, vacancy->left.cpu_milli),
                               .mem_mib = min_of(need->mem_mib, vacancy->left.mem_mib) };
@@ -456,12 +457,11 @@ static void take_node(struct plan *plan, struct seat *seat)
         for (uint32_t v = plan->of_node[seat->node]; v != NONE;
              v = plan->vacancies[v].next)
             gpus -= take_vacated(plan, seat, &plan->vacancies[v], gpus, &need);
-    need.gpus = lowest_bits(room->gpus, gpus);
+    need.gpus = bits_lowest(room->gpus, gpus);
     change_free(plan, &need, true);
     seat->gpus |= need.gpus;
 }
 
-/* Append the nodes it can have to the plan's seats. */
 static bool find_nodes(struct plan *plan, const struct placement_request *want)
 {
     struct placement_search place = { .cluster = plan->cluster,
@@ -480,7 +480,6 @@ static bool find_nodes(struct plan *plan, const struct placement_request *want)
     return true;
 }
 
-/* Over more nodes than the gang needs. */
 static bool is_spread(const struct plan *plan, const struct seat *seats, uint32_t count,
                       uint32_t gpus)
 {
@@ -560,6 +559,7 @@ static bool fits_beside(const struct plan *plan, const struct final_seats *final
         gpus += seat_gpu_count(seat);
         if (room.cpu_milli < need.cpu_milli || room.mem_mib < need.mem_mib ||
             gpus_left_behind(plan, seat) != seat->gpus ||
+            (seat->gpus & plan->barred[seat->node]) ||
             (want->avoid && bits_test(want->avoid, seat->node)))
             return false;
     }
@@ -717,7 +717,7 @@ static bool grant_somewhere(struct plan *plan, job_id id,
                                    : grant_found(plan, id, want, ask);
 }
 
-bool plan_grant(struct plan *plan, job_id id, const struct ask *ask)
+static bool grant_job(struct plan *plan, job_id id, const struct ask *ask)
 {
     static const struct ask as_it_says = { .beside = JOB_NONE };
     if (!ask)
@@ -761,6 +761,48 @@ bool plan_grant(struct plan *plan, job_id id, const struct ask *ask)
         return true;
     plan_undo(plan, mark);
     return false;
+}
+
+/* Show a node without what the calendar bars, or as it is again. */
+static void bar_node(struct plan *plan, node_id node, uint64_t gpus, bool whole)
+{
+    struct room room = plan->free->rooms[node];
+    room.gpus |= plan->barred_free[node];
+    plan->barred[node] = gpus;
+    plan->barred_free[node] = room.gpus & gpus;
+    plan->whole_barred[node] = whole;
+    room.gpus &= ~gpus;
+    if (whole || plan->state->node_down[node]) {
+        free_index_drop(plan->free, node);
+        plan->free->rooms[node] = room;
+    } else {
+        free_index_put(plan->free, node, &room);
+    }
+    update_vacated(plan, node);
+}
+
+bool plan_grant(struct plan *plan, job_id id, const struct ask *ask)
+{
+    const struct calendar *calendar = &plan->state->calendar;
+    if (calendar->count == 0)
+        return grant_job(plan, id, ask);
+    int64_t wait_ns = job_runs(&plan->jobs[id]) ? plan->jobs[id].grace_ns : 0;
+    for (uint32_t i = 0; i < plan->vacancy_count; i++)
+        if (plan->jobs[plan->vacancies[i].victim].grace_ns > wait_ns)
+            wait_ns = plan->jobs[plan->vacancies[i].victim].grace_ns;
+    int64_t leaves_ns = calendar_leaves_ns(&plan->state->view, id, wait_ns);
+    for (uint32_t i = 0; i < calendar->count; i++) {
+        const struct calendar_entry *entry = &calendar->entries[i];
+        if (calendar_bars(entry, plan->jobs[id].user, plan->state->view.now_ns,
+                          leaves_ns))
+            bar_node(plan, entry->node, plan->barred[entry->node] | entry->gpus,
+                     plan->whole_barred[entry->node] ||
+                         calendar_is_whole(plan->cluster, entry));
+    }
+    bool granted = grant_job(plan, id, ask);
+    for (uint32_t i = 0; i < calendar->count; i++)
+        bar_node(plan, calendar->entries[i].node, 0, false);
+    return granted;
 }
 
 bool plan_grant_free(struct plan *plan, job_id id, const struct ask *ask)

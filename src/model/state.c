@@ -75,6 +75,7 @@ void state_init(struct state *state, struct arena *run, const struct cluster *cl
                                  .cluster = cluster,
                                  .free = &state->free,
                                  .foreign = state->foreign,
+                                 .calendar = &state->calendar,
                                  .losses = state->losses,
                                  .rates = rates };
 }
@@ -83,6 +84,7 @@ void state_release(struct state *state)
 {
     if (state->ids)
         map_release(&state->ids->slots);
+    calendar_release(&state->calendar);
 }
 
 job_id state_find(const struct state *state, uint64_t id)
@@ -313,8 +315,9 @@ static void apply_placed(struct state *state, job_id id, const struct event *eve
 
 static void apply_recalled(struct job *job, const struct event *event)
 {
-    assert(event->rule == RULE_CANCEL ? job_can_be_stopped(job)
-                                      : job_is_preemptible(job));
+    assert(event->rule == RULE_CANCEL || event->rule == RULE_CALENDAR
+               ? job_can_be_stopped(job)
+               : job_is_preemptible(job));
     move_anchor(job, event->at_ns, 0);
     job->state = JOB_STOPPING;
     job->recalled_ns = event->at_ns;
@@ -535,6 +538,12 @@ bool state_apply(struct state *state, struct event *event)
     }
     if (event->kind == EVENT_FOREIGN) {
         allocation_set_foreign(state, event->node, event->gpus);
+        return true;
+    }
+    if (event->kind == EVENT_RESERVED)
+        calendar_set(&state->calendar, event->entry);
+    if (event->kind == EVENT_RESERVED || event->kind == EVENT_BOUNDARY) {
+        calendar_expire(&state->calendar, event->at_ns);
         return true;
     }
     if (event->kind == EVENT_WAKE || event->kind == EVENT_REJECTED)

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/calendar.h"
 #include "model/event.h"
 #include "model/free_index.h"
 #include "model/view.h"
@@ -53,6 +54,7 @@ struct state {
     struct holds *holds; /* by node */
     bool *node_down;
     uint64_t *foreign; /* by node: accelerators in use by others than our jobs */
+    struct calendar calendar;
 
     int64_t *served_ns; /* GPU-time by [slot * type_count + type] */
 

@@ -8,6 +8,7 @@
 
 #define LOSS_POINTS 128 /* newest reports kept per job */
 
+struct calendar;
 struct cluster;
 struct free_index;
 struct throughput;
@@ -34,6 +35,7 @@ struct view {
     const struct cluster *cluster; /* nodes, accelerator types, capacities, racks    */
     const struct free_index *free; /* nodes by what is free on them, kept by engine  */
     const uint64_t *foreign; /* by node: GPUs in use by others than our jobs          */
+    const struct calendar *calendar; /* what will be unavailable, and for whom        */
     const struct throughput *rates; /* how fast each kind of job runs on each type    */
     const struct loss_ring *losses; /* what job.loss_ring points into                 */
 };

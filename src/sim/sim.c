@@ -308,7 +308,8 @@ static bool is_over(const struct sim *sim)
         return false;
     if (sim->engine.state.live_count == 0)
         return true;
-    return sim_cluster_is_quiet(&sim->cluster) && sim->engine.wake_ns == INT64_MAX;
+    return sim_cluster_is_quiet(&sim->cluster) && sim->engine.wake_ns == INT64_MAX &&
+           sim->engine.calendar_ns == INT64_MAX;
 }
 
 /* How many jobs there will be; 0: not known. */

@@ -435,7 +435,8 @@ void store_event(void *self, const struct view *view, const struct event *event)
     write_event(store, view, event);
     if (event->job == JOB_NONE || event->kind == EVENT_REJECTED ||
         event->kind == EVENT_NODE_DOWN || event->kind == EVENT_NODE_UP ||
-        event->kind == EVENT_FOREIGN)
+        event->kind == EVENT_FOREIGN || event->kind == EVENT_RESERVED ||
+        event->kind == EVENT_BOUNDARY)
         return;
     mark_others(store);
     if (view->jobs[event->job].state != JOB_FREE) {

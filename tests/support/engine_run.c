@@ -28,6 +28,8 @@ uint64_t engine_run_hash_event(uint64_t hash, const struct view *view,
     case EVENT_FOREIGN:
         return hash_word(hash, event->node);
     case EVENT_CLOSED:
+    case EVENT_RESERVED:
+    case EVENT_BOUNDARY:
         return hash;
     default:
         break;
@@ -78,7 +80,8 @@ static void admit_job(void *self, const struct view *view, const struct event *e
 static bool is_of_job(const struct event *event)
 {
     return event->kind != EVENT_REJECTED && event->job != JOB_NONE &&
-           event->kind != EVENT_NODE_DOWN && event->kind != EVENT_NODE_UP;
+           event->kind != EVENT_NODE_DOWN && event->kind != EVENT_NODE_UP &&
+           event->kind != EVENT_RESERVED && event->kind != EVENT_BOUNDARY;
 }
 
 static void count_event(struct engine_run *run, const struct view *view,
@@ -212,7 +215,7 @@ static void schedule_outage(struct engine_run *run, const struct outage *outage,
 {
     struct sim_cluster *sim = &run->sim;
     uint32_t id = sim->view->job_max + outage->node;
-    heap_push(&sim->pool, &sim->due, id, at_ns, sim->sequence++);
+    timer_heap_set(&sim->due, id, at_ns);
 }
 
 static void apply_outages(struct engine_run *run, int64_t now_ns)
@@ -223,7 +226,7 @@ static void apply_outages(struct engine_run *run, int64_t now_ns)
         bool changes =
             now_ns == outage->down_ns || (outage->up_ns && now_ns == outage->up_ns);
         if (changes) {
-            heap_remove(&run->sim.pool, &run->sim.due, id); /* its own random failure */
+            timer_heap_remove(&run->sim.due, id); /* its own random failure */
             if (now_ns == outage->down_ns && outage->up_ns)
                 schedule_outage(run, outage, outage->up_ns);
         }
@@ -253,7 +256,8 @@ static bool is_over(const struct engine_run *run)
         return false;
     if (run->engine.state.live_count == 0)
         return true;
-    return sim_cluster_is_quiet(&run->sim) && run->engine.wake_ns == INT64_MAX;
+    return sim_cluster_is_quiet(&run->sim) && run->engine.wake_ns == INT64_MAX &&
+           run->engine.calendar_ns == INT64_MAX;
 }
 
 /* Whether the event of an executor may be repeated; progress reports are all new. */

@@ -40,6 +40,7 @@
 #include "base/arena.h"
 #include "base/sort.h"
 #include "base/units.h"
+#include "model/calendar.h"
 #include "model/cluster.h"
 #include "model/free_index.h"
 #include "model/node_set.h"
@@ -330,6 +331,7 @@ static void note_freed_types(struct berth_policy *berth, const struct event *eve
     case EVENT_FOREIGN:
     case EVENT_LOADED:
     case EVENT_ADOPTED:
+    case EVENT_BOUNDARY:
         berth->freed_types = UINT32_MAX;
         break;
     default:
@@ -453,7 +455,11 @@ static double node_ready_s(const struct berth_policy *berth, const struct view *
     uint32_t count = 0;
     uint32_t cursor = UINT32_MAX;
     struct room_part part;
-    int64_t gpus_free = full->gpu_count - (int64_t)bits_count(view->foreign[node]);
+    uint64_t barred = calendar_barred(view, (job_id)(job - view->jobs), node, 0);
+    int64_t gpus_free =
+        full->gpu_count - (int64_t)bits_count(view->foreign[node] | barred);
+    if (barred == ~(uint64_t)0)
+        return INFINITY;
     int64_t cpu_free = full->cpu_milli;
     int64_t mem_free = full->mem_mib;
     for (job_id id; (id = preempt_next_on_node(&berth->preempt, node, &cursor,

@@ -14,6 +14,7 @@
  */
 #include <math.h>
 
+#include "model/calendar.h"
 #include "model/cluster.h"
 #include "model/free_index.h"
 #include "model/node_set.h"
@@ -93,9 +94,13 @@ static void try_node(struct berth_policy *berth, const struct view *view,
     struct room room;
     uint32_t used = 0;
     uint32_t count = list_tenants(berth, view, plan, node, tenants);
+    uint64_t barred = calendar_barred(view, (job_id)(job - view->jobs), node, 0);
     plan_room(plan, node, &room);
-    while (used < count && !room_fits(&room, job))
+    room.gpus &= ~barred;
+    while (used < count && !room_fits(&room, job)) {
         add_to_room(&room, &tenants[used++].part);
+        room.gpus &= ~barred;
+    }
     if (used == 0 || !room_fits(&room, job))
         return;
     for (uint32_t i = used; i-- > 0;) { /* the dearest stay if they can */

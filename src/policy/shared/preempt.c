@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/bits.h"
 #include "base/hash.h"
+#include "model/calendar.h"
 #include "model/cluster.h"
 #include "model/free_index.h"
 #include "model/node_set.h"
@@ -154,6 +155,10 @@ void preempt_observe(struct preempt *preempt, const struct view *view,
         preempt->era++; /* its pending GPUs are free, on nodes not known here */
         drop_shares(preempt, event->job);
         break;
+    case EVENT_BOUNDARY:
+    case EVENT_RESERVED:
+        preempt->era++;
+        break;
     case EVENT_NODE_UP:
     case EVENT_FOREIGN:
         note_vacated_node(preempt, event->node);
@@ -192,6 +197,7 @@ struct preempt_need {
 
 struct preempt_search {
     const struct job *job;
+    job_id id;
     struct preempt_need needs[TYPES_MAX + 1]; /* by type */
 };
 
@@ -208,6 +214,14 @@ static bool may_use(const struct preempt *preempt, const struct preempt_search *
 {
     return node_set_has(search->job->set, node) &&
            !(preempt->avoid && bits_test(preempt->avoid, node));
+}
+
+/* GPUs that the calendar keeps from it if it has to wait for this job to stop. */
+static uint64_t find_barred(const struct view *view,
+                            const struct preempt_search *search, node_id node,
+                            job_id victim)
+{
+    return calendar_barred(view, search->id, node, view->jobs[victim].grace_ns);
 }
 
 /* Add what the candidate holds, node by node. */
@@ -229,6 +243,7 @@ static void count_candidate(struct preempt *preempt, const struct view *view,
         }
         bool held = room_holds(room, search->job, need->each);
         room->gpus |= seats[i].gpus;
+        room->gpus &= ~find_barred(view, search, node, victim);
         room->cpu_milli += seats[i].cpu_milli;
         room->mem_mib += seats[i].mem_mib;
         need->gpus += seat_gpu_count(&seats[i]);
@@ -516,9 +531,10 @@ static struct preempt_need need_per_node(const struct job *job, uint32_t node_ma
     return need;
 }
 
-static struct preempt_search search_for(const struct view *view, const struct job *job)
+static struct preempt_search search_for(const struct view *view, job_id id)
 {
-    struct preempt_search search = { .job = job };
+    const struct job *job = &view->jobs[id];
+    struct preempt_search search = { .job = job, .id = id };
     if (job->gpus == 0)
         search.needs[TYPE_NONE] =
             (struct preempt_need){ .allowed = true, .alone = true };
@@ -573,10 +589,10 @@ bool preempt_for(struct preempt *preempt, const struct view *view, struct plan *
                  job_id id, int64_t claim)
 {
     const struct job *job = &view->jobs[id];
-    struct preempt_search search = search_for(view, job);
+    struct preempt_search search = search_for(view, id);
 
     /* Nodes vacated by this plan are not recorded: then a failure is not remembered. */
-    bool plain = !plan_vacates(plan) && !preempt->avoid;
+    bool plain = !plan_vacates(plan) && !preempt->avoid && view->calendar->count == 0;
     if (plain && failed_before(preempt, view, plan, &search, claim))
         return false;
     if (walk_candidates(preempt, view, plan, id, &search, claim))

@@ -1,0 +1,152 @@
+/*
+ * The calendar of availability, in random worlds under every policy: no job runs on GPUs while they
+ * are unavailable, what is set aside for a user is used by no other, and when all entries are over
+ * every job has ended.
+ */
+#include "support/random_world.h"
+
+#include <string.h>
+
+#include "base/rng.h"
+#include "model/calendar.h"
+#include "model/state.h"
+
+#ifndef SEEDS
+#define SEEDS 40
+#endif
+#define JOBS 60
+#define ENTRIES 12
+#define USERS 3
+#define SECOND INT64_C(1000000000)
+#define NOTICE_NS (60 * SECOND) /* longer than any grace period */
+
+static struct engine_run run;
+
+static struct {
+    struct calendar_entry entries[ENTRIES];
+    int64_t known_ns[ENTRIES]; /* when each is added */
+    uint32_t next;
+} plan;
+
+/* What happened, over all worlds: a test that compares nothing must fail. */
+static uint64_t used_by_owner, used_before, stopped;
+
+static bool is_used(const struct view *view, const struct job *job,
+                    const struct calendar_entry *entry)
+{
+    bool whole = calendar_is_whole(view->cluster, entry);
+    const struct seat *seats = &view->seats[job->seats.first];
+    for (uint32_t i = 0; i < job->seats.count; i++)
+        if (seats[i].node == entry->node && (whole || (seats[i].gpus & entry->gpus)))
+            return true;
+    return false;
+}
+
+static void check_entries(void *self, const struct view *view,
+                          const struct event *event)
+{
+    stopped += event->kind == EVENT_RECALLED && event->rule == RULE_CALENDAR;
+    for (uint32_t i = 0; i < plan.next; i++) {
+        const struct calendar_entry *entry = &plan.entries[i];
+        for (job_id id = 0; id < run.engine.state.job_count; id++) {
+            const struct job *job = &view->jobs[id];
+            if (!job_holds_seats(job) || !is_used(view, job, entry))
+                continue;
+            used_before += view->now_ns < entry->from_ns;
+            if (view->now_ns <= entry->from_ns || view->now_ns >= entry->to_ns)
+                continue;
+            used_by_owner += entry->user == job->user;
+            if (entry->user == 0 || entry->user != job->user)
+                fail_msg(
+                    "at %.9f s job %llu of user %u is on node %u, GPUs %llx, which is "
+                    "for user %u from %.9f s to %.9f s",
+                    (double)view->now_ns * 1e-9, (unsigned long long)job->id, job->user,
+                    entry->node, (unsigned long long)entry->gpus, entry->user,
+                    (double)entry->from_ns * 1e-9, (double)entry->to_ns * 1e-9);
+        }
+    }
+}
+
+static int64_t next_entry_ns(void *self)
+{
+    return plan.next < ENTRIES ? plan.known_ns[plan.next] : INT64_MAX;
+}
+
+static void add_entries(void *self, struct engine_run *played, int64_t now_ns)
+{
+    while (next_entry_ns(NULL) <= now_ns) {
+        struct event *event =
+            engine_run_add_event(played, EVENT_RESERVED, JOB_NONE, now_ns);
+        event->entry = &plan.entries[plan.next++];
+    }
+}
+
+static void do_nothing(void *self, struct engine_run *played, int64_t now_ns)
+{
+}
+
+static void make_entries(const struct cluster *cluster, struct rng *rng)
+{
+    int64_t at_ns = 0;
+    memset(&plan, 0, sizeof plan);
+    for (uint32_t i = 0; i < ENTRIES; i++) {
+        node_id node = rng_below(rng, cluster->node_count);
+        uint32_t gpus = cluster->nodes[node].gpu_count;
+        uint64_t all = ((uint64_t)1 << gpus) - 1;
+        int64_t from_ns = at_ns + NOTICE_NS + (int64_t)rng_below(rng, 1000) * SECOND;
+        plan.known_ns[i] = at_ns;
+        plan.entries[i] = (struct calendar_entry){
+            .id = i + 1,
+            .node = node,
+            .gpus = rng_below(rng, 2) || gpus == 0
+                        ? all
+                        : (uint64_t)1 << rng_below(rng, gpus),
+            .from_ns = from_ns,
+            .to_ns = from_ns + (1 + (int64_t)rng_below(rng, 2000)) * SECOND,
+            .user = rng_below(rng, USERS + 1)
+        };
+        at_ns += (int64_t)rng_below(rng, 300) * SECOND;
+    }
+}
+
+static void no_job_runs_into_an_entry(void **state)
+{
+    static const char *const names[USERS] = { "ann", "bob", "cem" };
+    static const struct interference calendar = { .next_ns = next_entry_ns,
+                                                  .before = add_entries,
+                                                  .after = do_nothing };
+    FOR_EACH_SEED(seed, SEEDS)
+    for (const struct policy *const *p = policy_list; *p; p++) {
+        struct random_world world;
+        struct rng rng;
+        rng_init(&rng, seed.now, "calendar");
+        random_world_make(&world,
+                          &(struct random_world_setup){ .jobs = JOBS,
+                                                        .plain = rng_below(&rng, 2),
+                                                        .wrong_estimates = true,
+                                                        .unknown_work = true,
+                                                        .stays = rng_below(&rng, 2),
+                                                        .sets = rng_below(&rng, 2) },
+                          seed.now);
+        for (uint32_t i = 0; i < JOBS; i++)
+            world.specs[i].user = names[rng_below(&rng, USERS)];
+        make_entries(&world.cluster, &rng);
+        world.setup.policy = *p;
+        world.setup.interference = &calendar;
+        world.setup.observer = (struct engine_observer){ .event = check_entries };
+        print_message("# %s\n", (*p)->name);
+        engine_run_play(&run, &world.setup); /* state_check() after every event */
+        assert_int_equal(run.engine.refused_count, 0);
+        assert_false(run.gave_up);
+        assert_int_equal(run.ended, run.accepted);
+        engine_run_release(&run);
+        random_world_release(&world);
+    }
+    print_message("# used before %llu, by owners %llu, stopped %llu\n",
+                  (unsigned long long)used_before, (unsigned long long)used_by_owner,
+                  (unsigned long long)stopped);
+    assert_true(getenv("BERTH_SEED") ||
+                (used_before > 100 && used_by_owner > 100 && stopped > 100));
+}
+
+RUN_CASES(TEST(no_job_runs_into_an_entry));
