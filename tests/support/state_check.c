@@ -128,7 +128,7 @@ static void count_job(const struct state *state, job_id id, struct node_tally *t
     bool seated = job_holds_seats(job);
     uint32_t gpus = 0;
 
-    assert(map_find(&state->slots, job->id) == id);
+    assert(state_find(state, job->id) == id);
     assert(seated == (job->seats.count > 0));
     if (job->state == JOB_WAITING || job->state == JOB_HELD)
         assert(job->next.count == 0);
