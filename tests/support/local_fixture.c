@@ -250,7 +250,7 @@ static void collect_events(struct local_fixture *b)
 static void fail_late(uv_timer_t *timer)
 {
     ((struct local_fixture *)timer->data)->late = true;
-    uv_stop(timer->loop); /* else the loop, which runs timers first, waits for an event */
+    uv_stop(timer->loop); /* it runs timers first, and then waits for an event */
 }
 
 static void run_loop_once(struct local_fixture *b)
