@@ -37,6 +37,11 @@ void timer_heap_remove(struct timer_heap *heap, uint32_t id);
 /* Take the earliest away and return its number, or TIMER_NONE. */
 uint32_t timer_heap_pop(struct timer_heap *heap);
 
+static inline bool timer_heap_has(const struct timer_heap *heap, uint32_t id)
+{
+    return heap->places[id] != 0;
+}
+
 /* The earliest time; INT64_MAX: there is none. */
 static inline int64_t timer_heap_next_ns(const struct timer_heap *heap)
 {

@@ -92,6 +92,19 @@ static struct sim_extra *extra_of(const struct sim_cluster *sim,
     return job->has_extra ? &sim->extras[job->extra - 1] : NULL;
 }
 
+/* A job has one next occurrence or none. */
+static void sim_unschedule(struct sim_cluster *sim, job_id id)
+{
+    sim->job_due_count -= timer_heap_has(&sim->due, id);
+    timer_heap_remove(&sim->due, id);
+}
+
+static void sim_schedule(struct sim_cluster *sim, job_id id, int64_t at_ns)
+{
+    sim->job_due_count += !timer_heap_has(&sim->due, id);
+    timer_heap_set(&sim->due, id, at_ns);
+}
+
 static struct event *sim_emit(struct sim_cluster *sim, job_id id, enum event_kind kind)
 {
     const struct sim_job *job = &sim->jobs[id];
@@ -188,7 +201,7 @@ static bool make_steps_by_network(struct sim_cluster *sim, job_id id, double end
         fluid_set_step(sim->fluid, extra->sender, 1 / job->rate_per_s, sim->now_ns);
     fluid_set_target(sim->fluid, extra->sender, end - extra->base, sim->now_ns);
     job->rate_per_s = extra->rate_per_s;
-    timer_heap_remove(&sim->due, id);
+    sim_unschedule(sim, id);
     return true;
 }
 
@@ -201,7 +214,7 @@ void sim_cluster_communicate(struct sim_cluster *sim, int64_t until_ns)
                         at_ns <= sim_cluster_next_ns(sim) && at_ns < INT64_MAX;) {
         uint32_t sender = fluid_happen(fluid);
         if (sender != FLUID_NONE)
-            timer_heap_set(&sim->due, sim->senders[sender], at_ns);
+            sim_schedule(sim, sim->senders[sender], at_ns);
     }
 }
 
@@ -273,9 +286,9 @@ static void sim_make_steps(struct sim_cluster *sim, job_id id)
     double ns = left / job->rate_per_s * 1e9;
     double rounded_ns = end < job->truth.steps ? floor(ns * LEASE_SLACK) : round(ns);
     if (ns < 9e18 && sim->now_ns < INT64_MAX - (int64_t)ns)
-        timer_heap_set(&sim->due, id, sim->now_ns + (int64_t)rounded_ns);
+        sim_schedule(sim, id, sim->now_ns + (int64_t)rounded_ns);
     else
-        timer_heap_remove(&sim->due, id);
+        sim_unschedule(sim, id);
 }
 
 /* Report steps, speed and loss. */
@@ -459,8 +472,7 @@ int64_t sim_cluster_next_ns(const struct sim_cluster *sim)
 bool sim_cluster_is_quiet(const struct sim_cluster *sim)
 {
     bool sending = sim->fluid && fluid_next_ns(sim->fluid) < INT64_MAX;
-    uint32_t of_nodes = sim->faults.mtbf_ns > 0 ? sim->view->cluster->node_count : 0;
-    return sim->due.count == of_nodes && sim->down_count == 0 && !sending;
+    return sim->job_due_count == 0 && sim->down_count == 0 && !sending;
 }
 
 /* --- starting --------------------------------------------------------------------- */
@@ -527,7 +539,7 @@ static void start_job(struct sim_cluster *sim, job_id id)
     }
     job->phase = SIM_LOADING;
     job->anchor_ns = sim->now_ns;
-    timer_heap_set(&sim->due, id, sim->now_ns + job->truth.load_ns);
+    sim_schedule(sim, id, sim->now_ns + job->truth.load_ns);
 }
 
 /* All jobs that had to vacate its GPUs have done so. */
@@ -535,8 +547,7 @@ static void continue_job(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
     if (job->phase == SIM_RESIZING)
-        timer_heap_set(&sim->due, id,
-                       sim->now_ns + job->truth.pause_ns + job->truth.load_ns);
+        sim_schedule(sim, id, sim->now_ns + job->truth.pause_ns + job->truth.load_ns);
     else
         start_job(sim, id);
 }
@@ -606,7 +617,7 @@ static int sim_resize(void *self, const struct lease *lease, struct error *err)
             after[others.after_count++] = lease->after[i];
     sim_settle(sim, job);
     sim_leave_network(sim, job);
-    timer_heap_remove(&sim->due, lease->job);
+    sim_unschedule(sim, lease->job);
     job->phase = SIM_RESIZING;
     set_pending(sim, &others);
     if (others.after_count == 0)
@@ -652,7 +663,7 @@ static void start_successors(struct sim_cluster *sim, job_id id)
 
 static void vacate_gpus(struct sim_cluster *sim, job_id id)
 {
-    timer_heap_remove(&sim->due, id);
+    sim_unschedule(sim, id);
     sim_leave_network(sim, &sim->jobs[id]);
     sim->jobs[id].phase = SIM_AWAY;
     cancel_expected_partner(sim, id);
@@ -690,7 +701,7 @@ static int sim_stop(void *self, job_id id, int64_t grace_ns, struct error *err)
     sim_leave_network(sim, job);
     job->phase = SIM_LEAVING;
     job->clean = pause_ns <= grace_ns;
-    timer_heap_set(&sim->due, id, sim->now_ns + (job->clean ? pause_ns : grace_ns));
+    sim_schedule(sim, id, sim->now_ns + (job->clean ? pause_ns : grace_ns));
     return 0;
 }
 
@@ -900,6 +911,7 @@ void sim_cluster_advance(struct sim_cluster *sim, int64_t now_ns)
             handle_due_node(sim, id - sim->view->job_max);
             continue;
         }
+        sim->job_due_count--;
         handle_due_job(sim, id);
     }
 }

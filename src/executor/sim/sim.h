@@ -47,8 +47,9 @@ struct sim_cluster {
     uint32_t job_top;       /* slots ever used */
     struct sim_wait *waits; /* which job waits for which to vacate GPUs */
     uint32_t wait_used, wait_room, wait_free;
-    struct timer_heap due; /* jobs, and behind them nodes, by their next occurrence */
-    uint64_t order;        /* number of the last start order */
+    struct timer_heap due;  /* jobs, and behind them nodes, by their next occurrence */
+    uint32_t job_due_count; /* of these, jobs */
+    uint64_t order;         /* number of the last start order */
     struct sim_faults faults;
     struct rng rng;
     uint32_t down_count; /* nodes that are down */
