@@ -30,6 +30,7 @@
 struct solver {
     struct market_classes *classes;
     struct pairs_solver *pairs;
+    double prices[SOLVE_TYPES_MAX]; /* of the last sum that was near another; 0: none */
 };
 
 struct solver *solver_new(void)
@@ -260,9 +261,10 @@ static int solve_by_prices(const struct problem *problem, struct solver *solver,
     case GOAL_COST_RATIO:
         if (p->tidy && p->job_count <= RATIO_TIDY_MAX)
             return -ENOTSUP;
-        return sums_solve(problem, shares, err);
+        return sums_solve(problem, NULL, shares, err);
     case GOAL_SUM:
-        return sums_solve(problem, shares, err);
+        return sums_solve(problem, p->near && keeps ? solver->prices : NULL, shares,
+                          err);
     }
     return -ENOTSUP;
 }

@@ -71,6 +71,9 @@ struct programme {
      * defined choice that leaves no capacity unused.
      */
     bool tidy;
+
+    /* SUM: begin near the prices that the solver found last, for sums that differ little. */
+    bool near;
 };
 
 enum shares_status {

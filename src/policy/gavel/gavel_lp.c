@@ -97,6 +97,7 @@ static void spread_rest(struct gavel_lp *lp, struct gavel_call *call,
     rest.goal = GOAL_SUM;
     rest.rate = rate;
     rest.floor = floor;
+    rest.near = true;
     struct shares shares;
     if (programme_solve(&rest, SOLVE_FAST, lp->solver, call->scratch, &shares, NULL) ==
             0 &&

@@ -31,6 +31,7 @@
 #define SMALL 2048         /* jobs; fewer are solved without a sample */
 #define ONE_IN 8           /* jobs in the sample                                */
 #define BOX_TRIES 6        /* then without                                      */
+#define NEAR_WIDTH 0.1     /* of the first box around prices that are given */
 #define PERTURBATION 1e-12 /* of each worth                                      */
 #define SPEED_PERTURBATION \
     1e-11 /* and of its speeds: upwards, so that bounds stay bounds */
@@ -51,6 +52,7 @@ enum auction_outcome {
 /* Prices and ratio that are nearly right. */
 struct price_guess {
     bool known;
+    bool given; /* by the caller */
     double price[BID_TYPES_MAX];
     double ratio;
     double width; /* relative, of the box that should hold the answer */
@@ -468,9 +470,9 @@ static enum auction_outcome try_sum(struct auction_state *state,
     memset(state->price, 0, sizeof state->price);
     if (guess->known)
         memcpy(state->price, guess->price, sizeof guess->price);
-    bool many = state->bidders.count > SMALL;
+    bool near = guess->known && (guess->given || state->bidders.count > SMALL);
     enum auction_outcome outcome =
-        many && guess->known ? search_near(state, guess->width) : search_all(state);
+        near ? search_near(state, guess->width) : search_all(state);
     if (outcome == LOST)
         return LOST;
     judge_bound(state, ratio, ret_verdict);
@@ -670,6 +672,17 @@ static void guess_from_sample(const struct auction *auction, struct arena *arena
     }
 }
 
+static void guess_given(const struct auction_state *state, const double *near,
+                        struct price_guess *ret_guess)
+{
+    for (uint32_t t = 0; t < state->k; t++) {
+        ret_guess->price[t] = near[state->type[t]];
+        ret_guess->known = ret_guess->known || near[state->type[t]] > 0;
+    }
+    ret_guess->given = ret_guess->known;
+    ret_guess->width = NEAR_WIDTH;
+}
+
 static enum auction_outcome run_auction(const struct auction *auction,
                                         struct arena *arena, double slack,
                                         double tolerance, double *ret_x,
@@ -685,11 +698,16 @@ static enum auction_outcome run_auction(const struct auction *auction,
     bool has_floors = state.bidders.count > state.bidders.free_count;
     if (auction->job_count > SMALL && (has_floors || !auction->cost))
         guess_from_sample(auction, arena, slack, &guess);
+    if (auction->near && !auction->cost && !guess.known)
+        guess_given(&state, auction->near, &guess);
     enum auction_outcome outcome;
     if (auction->cost) {
         outcome = solve_ratio(&state, &guess, tolerance, ret_x, ret_answer);
     } else {
         outcome = solve_sum(&state, &guess, 0, tolerance, ret_x, &verdict);
+        if (guess.given && outcome != FOUND) /* as if it had not been */
+            outcome = solve_sum(&state, &(struct price_guess){ 0 }, 0, tolerance, ret_x,
+                                &verdict);
         ret_answer->objective = verdict.value;
         ret_answer->bound = fmax(verdict.bound, verdict.value);
     }

@@ -31,6 +31,7 @@ struct auction {
     const double *rate;     /* [job][type]; NULL where there are no floors      */
     const double *floor;    /* [job]; 0: none; NULL: no job has one */
     const double *cost; /* [type] per accelerator: the ratio's denominator; or NULL */
+    const double *near; /* [type] prices that may be nearly right; or NULL */
     struct arena *scratch; /* memory to work in; NULL: its own */
 };
 

@@ -114,8 +114,8 @@ void sums_break_ties(const struct problem *problem, const double *floor,
     memcpy(shares->x, x, cells * sizeof *x);
 }
 
-/* SUM and COST_RATIO. */
-int sums_solve(const struct problem *problem, struct shares *shares, struct error *err)
+int sums_solve(const struct problem *problem, double *prices, struct shares *shares,
+               struct error *err)
 {
     const struct programme *p = problem->programme;
     size_t cells = (size_t)p->job_count * p->type_count;
@@ -130,6 +130,7 @@ int sums_solve(const struct problem *problem, struct shares *shares, struct erro
         .rate = p->rate,
         .floor = floors,
         .cost = p->goal == GOAL_COST_RATIO ? p->price : NULL,
+        .near = prices,
         .scratch = problem->arena,
     };
     struct auction_answer answer = { .feasible = false };
@@ -147,6 +148,8 @@ int sums_solve(const struct problem *problem, struct shares *shares, struct erro
     }
     if (r < 0)
         return r;
+    if (prices)
+        memcpy(prices, answer.price, p->type_count * sizeof *prices);
     problem_drop_useless(problem, shares->x);
     double load = p->goal == GOAL_COST_RATIO ? problem_load(problem, shares->x) : 1;
     for (size_t i = 0; i < cells && load > 0; i++)

@@ -8,7 +8,8 @@
 #include "solve/problem.h"
 
 /* SUM and COST_RATIO. */
-int sums_solve(const struct problem *problem, struct shares *shares, struct error *err);
+int sums_solve(const struct problem *problem, double *prices, struct shares *shares,
+               struct error *err);
 
 /*
  * Without pairs: of all shares that give every job floor[j] steps per second, those with
