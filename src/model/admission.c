@@ -61,6 +61,11 @@ static uint32_t hash_name(const char *name)
     return folded ? folded : 1;
 }
 
+uint32_t admission_user(struct admission *admission, const char *name)
+{
+    return number_name(&admission->users, &admission->user_count, name);
+}
+
 /* Whether an empty node can hold so many of the gang, as placement counts it. */
 static bool node_holds(const struct node *node, const struct job *job, uint32_t gpus)
 {
@@ -349,8 +354,7 @@ int admission_make_job(struct admission *admission, const struct job_spec *spec,
                        .kind = KIND_NONE,
                        .entity = number_name(&admission->entities,
                                              &admission->entity_count, spec->entity),
-                       .user = number_name(&admission->users, &admission->user_count,
-                                           spec->user),
+                       .user = admission_user(admission, spec->user),
                        .name = hash_name(spec->name),
                        .steps_total = spec->undeclared ? 0 : spec->steps,
                        .submit_ns = spec->submit_ns,

@@ -24,12 +24,14 @@
 #include "metrics/ledger.h"
 #include "metrics/metrics.h"
 #include "metrics/quality.h"
-#include "model/cluster.h"
 #include "model/admission.h"
+#include "model/cluster.h"
+#include "model/node_set.h"
 #include "model/outbox.h"
 #include "model/throughput.h"
 #include "net/fluid.h"
 #include "policy/policy.h"
+#include "workload/table.h"
 #include "workload/workload.h"
 
 #define JOBS_LIVE_MAX (1u << 22)
@@ -365,6 +367,95 @@ static int run_loop(struct sim *sim, struct error *err)
     return 0;
 }
 
+/* --- the calendar ----------------------------------------------------------------- */
+
+enum calendar_column { COLUMN_NODES, COLUMN_GPUS, COLUMN_FROM, COLUMN_TO, COLUMN_USER };
+static const char *const calendar_columns[] = { "nodes", "gpus", "from", "to", "user" };
+#define CALENDAR_COLUMNS 5
+
+/* "0|2": these GPUs of a node; empty: the whole node.  False if it has no such GPU. */
+static bool read_gpus(const char *text, uint32_t gpu_count, uint64_t *ret_gpus)
+{
+    *ret_gpus = gpu_count == 64 ? ~(uint64_t)0 : ((uint64_t)1 << gpu_count) - 1;
+    if (!text)
+        return true;
+    for (*ret_gpus = 0;; text++) {
+        char *end;
+        unsigned long gpu = strtoul(text, &end, 10);
+        if (end == text || gpu >= gpu_count || (*end && *end != '|'))
+            return false;
+        *ret_gpus |= (uint64_t)1 << gpu;
+        text = end;
+        if (!*text)
+            return true;
+    }
+}
+
+/* One line: an event for each of its nodes, before all others. */
+static int add_entries(struct sim *sim, const struct table *table, const uint32_t *at,
+                       uint64_t *id_last, struct error *err)
+{
+    const char *nodes;
+    const char *gpus;
+    const char *user;
+    struct calendar_entry entry = { 0 };
+    const struct bits *named;
+    int r = table_text(table, at[COLUMN_NODES], &nodes, err);
+    if (r == 0)
+        r = table_text(table, at[COLUMN_GPUS], &gpus, err);
+    if (r == 0)
+        r = table_text(table, at[COLUMN_USER], &user, err);
+    if (r == 0)
+        r = table_time(table, at[COLUMN_FROM], 1000000000, &entry.from_ns, err);
+    if (r == 0)
+        r = table_time(table, at[COLUMN_TO], 1000000000, &entry.to_ns, err);
+    if (r == 0 && entry.to_ns <= entry.from_ns)
+        r = table_wrong(table, at[COLUMN_TO], "a time after 'from'", err);
+    if (r == 0 && !nodes)
+        r = table_wrong(table, at[COLUMN_NODES], "names of nodes", err);
+    if (r == 0)
+        r = node_sets_named(&sim->admission.sets, nodes, &named, err);
+    if (r < 0)
+        return r;
+    entry.user = admission_user(&sim->admission, user);
+    for (node_id node = bits_next(named, 0); node != BITS_NONE;
+         node = bits_next(named, node + 1)) {
+        if (!read_gpus(gpus, sim->setup->cluster->nodes[node].gpu_count, &entry.gpus))
+            return table_wrong(table, at[COLUMN_GPUS],
+                               "numbers of the node's GPUs such as 0|2, or nothing",
+                               err);
+        struct calendar_entry *kept = arena_new(&sim->run, struct calendar_entry);
+        entry.id = ++*id_last;
+        entry.node = node;
+        *kept = entry;
+        struct event *event = outbox_add(&sim->outboxes[sim->reading]);
+        event->kind = EVENT_RESERVED;
+        event->job = JOB_NONE;
+        event->entry = kept;
+    }
+    return 0;
+}
+
+static int read_calendar(struct sim *sim, struct error *err)
+{
+    struct reader reader;
+    struct table table;
+    uint32_t at[CALENDAR_COLUMNS];
+    uint64_t id_last = 0;
+    if (!sim->setup->calendar)
+        return 0;
+    int r = reader_open(&reader, sim->setup->calendar, err);
+    if (r < 0)
+        return r;
+    table_init(&table, &reader, ',', true);
+    r = table_columns(&table, calendar_columns, CALENDAR_COLUMNS, at, err);
+    while (r >= 0 && (r = table_row(&table, err)) == 1)
+        r = add_entries(sim, &table, at, &id_last, err);
+    table_release(&table);
+    reader_release(&reader);
+    return r;
+}
+
 /* --- setting up and closing -------------------------------------------------------- */
 
 static int set_up(struct sim *sim, struct error *err)
@@ -451,7 +542,8 @@ static int set_up(struct sim *sim, struct error *err)
     rng_init(&sim->cost_rng, setup->seed, "cost error");
     rng_init(&sim->estimate_rng, setup->seed, "estimate error");
     sim->id_next = 1;
-    return read_next(sim, err);
+    r = read_calendar(sim, err);
+    return r < 0 ? r : read_next(sim, err);
 }
 
 static void fill_result(struct sim *sim, struct sim_result *result)

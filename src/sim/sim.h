@@ -26,6 +26,7 @@ struct sim_setup {
     uint64_t seed;
     uint64_t window_from, window_to; /* jobs that the figures are of; to 0: all */
     struct sim_faults faults;
+    const char *calendar;  /* a CSV file of what is unavailable, or NULL    */
     double cost_error;     /* sigma of the factor on declared pause and load */
     double estimate_error; /* sigma of the factor on declared work           */
     bool declare_curves;   /* jobs declare their learning curves             */

@@ -146,12 +146,13 @@ static const char *copy_text(struct arena *arena, const char *text)
     return text ? arena_text(arena, text) : NULL;
 }
 
-/* A job with texts of its own; the simulation needs no names and users. */
-static void copy_job(struct arena *arena, const struct job_spec *job,
+/* A job with texts of its own; a simulation needs no names, and users for a calendar only. */
+static void copy_job(struct arena *arena, const struct job_spec *job, bool with_user,
                      struct job_spec *copy)
 {
     *copy = *job;
-    copy->name = copy->user = NULL;
+    copy->name = NULL;
+    copy->user = with_user ? copy_text(arena, job->user) : NULL;
     copy->entity = copy_text(arena, job->entity);
     copy->kind = copy_text(arena, job->kind);
     copy->types = copy_text(arena, job->types);
@@ -202,7 +203,8 @@ static void read_jobs(struct sweep_pool *pool, struct sweep_jobs *group,
         if (group->count == room)
             r = -1;
         else
-            copy_job(&group->arena, &job, &group->jobs[group->count++]);
+            copy_job(&group->arena, &job, setup->calendar != NULL,
+                     &group->jobs[group->count++]);
     }
     group->skipped = workload_facts(workload)->skipped;
     workload_close(workload);

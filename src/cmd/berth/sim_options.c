@@ -136,6 +136,7 @@ int sim_options_read(struct sim_options *options, const struct flags *flags)
     options->sim.cost_error = flags_number(flags, "cost-error", 0, ERROR_SIGMA_MAX, 0);
     options->sim.estimate_error =
         flags_number(flags, "estimate-error", 0, ERROR_SIGMA_MAX, 0);
+    options->sim.calendar = flags_get(flags, "calendar");
     options->sim.declare_curves = flags_get(flags, "declare-curves") != NULL;
     if (!options->sim.workload)
         return command_wrong(flags, "--workload is missing: a trace file, or a preset "

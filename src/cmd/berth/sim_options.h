@@ -22,6 +22,8 @@
           "figures over jobs A ≤ n < B; ends when they are done" }, \
         { "throughputs", 0, "FILE", "steps per second by kind of job and type" }, \
         { "faults", 0, "mtbf=T,mttr=T", "nodes fail and come back" }, \
+        { "calendar", 0, "FILE", \
+          "nodes or GPUs that are unavailable, or one user's (CSV)" }, \
         { "cost-error", 0, "X", \
           "believed pause and load times err by so much (sigma)" }, \
         { "estimate-error", 0, "X", "believed run times err by so much (sigma)" }, \
