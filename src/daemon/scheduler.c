@@ -336,6 +336,12 @@ static void add_recovered(void *context, const struct stored_job *kept, const vo
                                /* ended= */ false);
 }
 
+static uint32_t number_user(void *context, const char *name)
+{
+    struct scheduler *scheduler = context;
+    return admission_user(&scheduler->admission, name);
+}
+
 static void give_up(void *context, const struct stored_job *kept, const char *why)
 {
     struct scheduler *scheduler = context;
@@ -485,6 +491,7 @@ static int recover_jobs(struct scheduler *scheduler, const uint64_t *foreign,
                                    .now_ns = scheduler_now_ns(scheduler),
                                    .foreign = foreign,
                                    .spec = read_spec,
+                                   .user = number_user,
                                    .back = add_recovered,
                                    .gone = give_up,
                                    .context = scheduler };

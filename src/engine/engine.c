@@ -197,6 +197,11 @@ int engine_set_flow(struct engine *engine, const struct flow_policy *flow,
 
 void engine_adopt(struct engine *engine)
 {
+    const struct state *state = &engine->state;
+    if (state->calendar.count > 0) {
+        engine->boundary_ns = calendar_next_ns(&state->calendar, state->view.now_ns);
+        engine->calendar_ns = state->view.now_ns;
+    }
     adopt_jobs(engine, true, true);
 }
 

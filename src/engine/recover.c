@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -197,8 +198,9 @@ static bool seat_job(struct recovery *rec, job_id id, const struct stored_job *k
                                           .kind = EVENT_RECALLED,
                                           .job = id,
                                           .rule = kept->job.leaving ? RULE_CANCEL
-                                                  : kept->job.stays ? RULE_CALENDAR
-                                                                    : RULE_ORDER,
+                                                  : rec->state->jobs[id].stays
+                                                      ? RULE_CALENDAR
+                                                      : RULE_ORDER,
                                           .wait_saved_ns = -1,
                                           .beneficiary = JOB_NONE });
     return true;
@@ -298,6 +300,27 @@ static void replay_nodes(struct recovery *rec)
     }
 }
 
+/* Entries of the calendar that are not over; those on nodes that are gone are left out. */
+static void restore_calendar(struct recovery *rec)
+{
+    const struct recover_setup *setup = rec->setup;
+    char *text = store_fact(setup->store, "calendar");
+    for (const char *line = text ? text : ""; *line; line += strspn(line, "\n")) {
+        struct calendar_entry entry;
+        bool found = calendar_read(line, rec->state->view.cluster, &entry);
+        line += strcspn(line, "\n");
+        if (!found)
+            continue;
+        if (entry.owner[0] && setup->user)
+            entry.user = setup->user(setup->context, entry.owner);
+        replay_event(rec, (struct event){ .at_ns = setup->now_ns,
+                                          .kind = EVENT_RESERVED,
+                                          .job = JOB_NONE,
+                                          .entry = &entry });
+    }
+    free(text);
+}
+
 /* --- all of it ------------------------------------------------------------------------ */
 
 static void restore_jobs(struct recovery *rec)
@@ -353,6 +376,7 @@ int recover_state(const struct recover_setup *setup, struct error *err)
     if (r == 0)
         r = restore_ledger(&rec, err);
     replay_nodes(&rec);
+    restore_calendar(&rec);
     setup->engine->state.view.now_ns = setup->now_ns;
     db_finish(rec.losses);
     free(rec.jobs);

@@ -40,6 +40,9 @@ struct recover_setup {
 
     /* The job is not restored: it can never run here any more, for this reason. */
     void (*gone)(void *context, const struct stored_job *kept, const char *why);
+
+    /* Optional.  The number of a user for whom the calendar sets something aside. */
+    uint32_t (*user)(void *context, const char *name);
     void *context;
 };
 

@@ -1,8 +1,12 @@
 /* calendar.c - when which nodes or GPUs are not for everybody. */
 #include "model/calendar.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/buf.h"
 #include "base/grow.h"
 #include "model/cluster.h"
 #include "model/view.h"
@@ -35,6 +39,37 @@ void calendar_expire(struct calendar *calendar, int64_t now_ns)
         if (calendar->entries[i].to_ns > now_ns)
             calendar->entries[kept++] = calendar->entries[i];
     calendar->count = kept;
+}
+
+void calendar_write(const struct calendar *calendar, const struct cluster *cluster,
+                    struct buf *buf)
+{
+    char name[32];
+    for (uint32_t i = 0; i < calendar->count; i++) {
+        const struct calendar_entry *entry = &calendar->entries[i];
+        buf_print(buf, "%" PRIu64 " %" PRIx64 " %" PRId64 " %" PRId64 " %s %s\n",
+                  entry->id, entry->gpus, entry->from_ns, entry->to_ns,
+                  cluster_node_name(cluster, entry->node, name, sizeof name),
+                  entry->owner);
+    }
+}
+
+bool calendar_read(const char *line, const struct cluster *cluster,
+                   struct calendar_entry *ret_entry)
+{
+    struct calendar_entry entry = { 0 };
+    char node[256];
+    char name[32];
+    if (sscanf(line,
+               "%" SCNu64 " %" SCNx64 " %" SCNd64 " %" SCNd64 " %255s%*1[ ]%63[^\n]",
+               &entry.id, &entry.gpus, &entry.from_ns, &entry.to_ns, node,
+               entry.owner) < 5)
+        return false;
+    while (entry.node < cluster->node_count &&
+           strcmp(cluster_node_name(cluster, entry.node, name, sizeof name), node) != 0)
+        entry.node++;
+    *ret_entry = entry;
+    return entry.node < cluster->node_count;
 }
 
 int64_t calendar_next_ns(const struct calendar *calendar, int64_t after_ns)

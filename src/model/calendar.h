@@ -17,8 +17,11 @@
 
 #include "model/job.h"
 
+struct buf;
 struct cluster;
 struct view;
+
+#define CALENDAR_OWNER_MAX 64
 
 struct calendar_entry {
     uint64_t id; /* by which it can be changed */
@@ -26,6 +29,7 @@ struct calendar_entry {
     uint64_t gpus; /* which of the node's; all: the whole node, its CPUs as well */
     int64_t from_ns, to_ns; /* it is in force from the first to before the second */
     uint32_t user;          /* whose jobs may use them (job.user); 0: no job may */
+    char owner[CALENDAR_OWNER_MAX]; /* the name that 'user' is the number of; or ""  */
 };
 
 struct calendar {
@@ -40,6 +44,15 @@ void calendar_set(struct calendar *calendar, const struct calendar_entry *entry)
 
 /* Remove the entries that have ended. */
 void calendar_expire(struct calendar *calendar, int64_t now_ns);
+
+/*
+ * All entries as text, a line each, and an entry from such a line: false if it is not one of this
+ * cluster's.  Numbers of users are not kept, since they differ from run to run: 'user' is 0.
+ */
+void calendar_write(const struct calendar *calendar, const struct cluster *cluster,
+                    struct buf *buf);
+bool calendar_read(const char *line, const struct cluster *cluster,
+                   struct calendar_entry *ret_entry);
 
 /* The next time after 'after_ns' at which an entry begins or ends; INT64_MAX: none. */
 int64_t calendar_next_ns(const struct calendar *calendar, int64_t after_ns);

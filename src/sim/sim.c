@@ -418,6 +418,7 @@ static int add_entries(struct sim *sim, const struct table *table, const uint32_
     if (r < 0)
         return r;
     entry.user = admission_user(&sim->admission, user);
+    snprintf(entry.owner, sizeof entry.owner, "%s", user ? user : "");
     for (node_id node = bits_next(named, 0); node != BITS_NONE;
          node = bits_next(named, node + 1)) {
         if (!read_gpus(gpus, sim->setup->cluster->nodes[node].gpu_count, &entry.gpus))

@@ -25,6 +25,7 @@
 #include "store/usage_rows.h"
 
 #define TEXT_MAX (16u << 20)
+#define CALENDAR_BYTES_MAX (64u << 20)
 
 /* The rows of a live job. */
 #define ROW_JOB 1  /* which users see   */
@@ -41,6 +42,7 @@ struct store {
     struct stat file; /* as it was opened */
     uint64_t seq;
     bool has_remains;
+    bool calendar_changed; /* since the last commit */
     struct buf text, seats, next, pending_shares, served;
 
     job_id *dirty; /* slots whose rows are to be written */
@@ -433,6 +435,9 @@ void store_event(void *self, const struct view *view, const struct event *event)
         event->kind == EVENT_SENT)
         return;
     write_event(store, view, event);
+    store->calendar_changed = store->calendar_changed ||
+                              event->kind == EVENT_RESERVED ||
+                              event->kind == EVENT_BOUNDARY;
     if (event->job == JOB_NONE || event->kind == EVENT_REJECTED ||
         event->kind == EVENT_NODE_DOWN || event->kind == EVENT_NODE_UP ||
         event->kind == EVENT_FOREIGN || event->kind == EVENT_RESERVED ||
@@ -461,9 +466,23 @@ int store_check_file(const struct store *store, struct error *err)
     return 0;
 }
 
+static void write_calendar(struct store *store)
+{
+    struct buf text;
+    buf_init(&text, CALENDAR_BYTES_MAX);
+    calendar_write(&store->state->calendar, store->state->view.cluster, &text);
+    if (store->failure == 0)
+        store->failure = store_set_fact(store, "calendar", text.bytes ? text.bytes : "",
+                                        &store->failure_text);
+    buf_release(&text);
+    store->calendar_changed = false;
+}
+
 int store_commit(void *self, struct error *err)
 {
     struct store *store = self;
+    if (store->calendar_changed)
+        write_calendar(store);
     for (uint32_t i = 0; i < store->dirty_count; i++) {
         job_id id = store->dirty[i];
         uint8_t rows = store->dirty_rows[id];

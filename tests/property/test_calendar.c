@@ -6,6 +6,7 @@
 #include "support/random_world.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/rng.h"
 #include "model/calendar.h"
@@ -21,6 +22,7 @@
 #define NOTICE_NS (60 * SECOND) /* longer than any grace period */
 
 static struct engine_run run;
+static const char *const names[USERS] = { "ann", "bob", "cem" };
 
 static struct {
     struct calendar_entry entries[ENTRIES];
@@ -81,8 +83,13 @@ static void add_entries(void *self, struct engine_run *played, int64_t now_ns)
     }
 }
 
-static void do_nothing(void *self, struct engine_run *played, int64_t now_ns)
+static struct rng restarts;
+
+/* Where everything is stored: now and then berthd is killed and started again. */
+static void restart(void *self, struct engine_run *played, int64_t now_ns)
 {
+    if (played->store && rng_below(&restarts, 20) == 0)
+        engine_run_restart(played, now_ns); /* fails unless all is as it was */
 }
 
 static void make_entries(const struct cluster *cluster, struct rng *rng)
@@ -105,18 +112,34 @@ static void make_entries(const struct cluster *cluster, struct rng *rng)
             .to_ns = from_ns + (1 + (int64_t)rng_below(rng, 2000)) * SECOND,
             .user = rng_below(rng, USERS + 1)
         };
+        if (plan.entries[i].user > 0)
+            snprintf(plan.entries[i].owner, sizeof plan.entries[i].owner, "%s",
+                     names[plan.entries[i].user - 1]);
         at_ns += (int64_t)rng_below(rng, 300) * SECOND;
+    }
+}
+
+static void remove_store(const char *path)
+{
+    static const char *const ends[] = { "", "-wal", "-shm", "-journal" };
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        char file[128];
+        snprintf(file, sizeof file, "%s%s", path, ends[i]);
+        unlink(file);
     }
 }
 
 static void no_job_runs_into_an_entry(void **state)
 {
-    static const char *const names[USERS] = { "ann", "bob", "cem" };
     static const struct interference calendar = { .next_ns = next_entry_ns,
                                                   .before = add_entries,
-                                                  .after = do_nothing };
+                                                  .after = restart };
+    char path[64];
+    snprintf(path, sizeof path, "%s/berth-calendar-%d.db",
+             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (int)getpid());
     FOR_EACH_SEED(seed, SEEDS)
     for (const struct policy *const *p = policy_list; *p; p++) {
+        bool stored = (seed.now + (uint64_t)(p - policy_list)) % 10 == 0;
         struct random_world world;
         struct rng rng;
         rng_init(&rng, seed.now, "calendar");
@@ -128,11 +151,15 @@ static void no_job_runs_into_an_entry(void **state)
                                                         .stays = rng_below(&rng, 2),
                                                         .sets = rng_below(&rng, 2) },
                           seed.now);
-        for (uint32_t i = 0; i < JOBS; i++)
+        rng_init(&restarts, seed.now, "restarts");
+        for (uint32_t i = 0; i < USERS; i++) /* the numbers that entries have */
+            world.specs[i].user = names[i];
+        for (uint32_t i = USERS; i < JOBS; i++)
             world.specs[i].user = names[rng_below(&rng, USERS)];
         make_entries(&world.cluster, &rng);
         world.setup.policy = *p;
         world.setup.interference = &calendar;
+        world.setup.store_path = stored ? path : NULL;
         world.setup.observer = (struct engine_observer){ .event = check_entries };
         print_message("# %s\n", (*p)->name);
         engine_run_play(&run, &world.setup); /* state_check() after every event */
@@ -141,6 +168,7 @@ static void no_job_runs_into_an_entry(void **state)
         assert_int_equal(run.ended, run.accepted);
         engine_run_release(&run);
         random_world_release(&world);
+        remove_store(path);
     }
     print_message("# used before %llu, by owners %llu, stopped %llu\n",
                   (unsigned long long)used_before, (unsigned long long)used_by_owner,

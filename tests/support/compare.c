@@ -200,6 +200,23 @@ static int compare_rooms(const struct state *a, const struct state *b,
     return compare_number(a->seated_count, b->seated_count, "seated jobs", 0, err);
 }
 
+static int compare_calendars(const struct calendar *was, const struct calendar *is,
+                             struct error *err)
+{
+    for (uint32_t i = 0; i < was->count && is->count == was->count; i++) {
+        const struct calendar_entry *a = &was->entries[i];
+        const struct calendar_entry *b = &is->entries[i];
+        if (a->id != b->id || a->node != b->node || a->gpus != b->gpus ||
+            a->from_ns != b->from_ns || a->to_ns != b->to_ns || a->user != b->user)
+            return error_set(err, -EPROTO, "entry %llu of the calendar differs",
+                             (unsigned long long)a->id);
+    }
+    return was->count == is->count
+               ? 0
+               : error_set(err, -EPROTO, "the calendar had %u entries, and has %u",
+                           was->count, is->count);
+}
+
 int compare_states(const struct state *was, const struct state *is, struct error *err)
 {
     for (job_id id = 0; id < was->job_count; id++) {
@@ -211,6 +228,7 @@ int compare_states(const struct state *was, const struct state *is, struct error
                              (unsigned long long)was->jobs[id].id);
         TRY(compare_job(was, id, is, slot, err));
     }
+    TRY(compare_calendars(&was->calendar, &is->calendar, err));
     return compare_rooms(was, is, err);
 }
 

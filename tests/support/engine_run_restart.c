@@ -33,6 +33,12 @@ static void fail_lost_job(void *context, const struct stored_job *kept, const ch
     fail_msg("job %llu: %s", (unsigned long long)kept->job.id, why);
 }
 
+static uint32_t number_user(void *context, const char *name)
+{
+    struct engine_run *run = context;
+    return admission_user(&run->admission, name);
+}
+
 /* --- restart --------------------------------------------------------------------------- */
 
 void engine_run_restart(struct engine_run *run, int64_t now_ns)
@@ -53,6 +59,7 @@ void engine_run_restart(struct engine_run *run, int64_t now_ns)
                                    .spec = find_spec,
                                    .back = check_recovered,
                                    .gone = fail_lost_job,
+                                   .user = number_user,
                                    .context = run };
     if (recover_state(&setup, &err) < 0)
         fail_msg("%s", err.text);
