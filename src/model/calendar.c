@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -15,13 +14,7 @@
 #define UNKNOWN_RUN_NS HOUR_NS /* that a job is taken to run whose work is not known */
 #define GRACE_MAX_NS HOUR_NS
 
-void calendar_release(struct calendar *calendar)
-{
-    free(calendar->entries);
-    *calendar = (struct calendar){ 0 };
-}
-
-void calendar_set(struct calendar *calendar, const struct calendar_entry *entry)
+static void set_entry(struct calendar *calendar, const struct calendar_entry *entry)
 {
     uint32_t at = 0;
     while (at < calendar->count && calendar->entries[at].id != entry->id)
@@ -32,9 +25,12 @@ void calendar_set(struct calendar *calendar, const struct calendar_entry *entry)
     calendar->count += at == calendar->count;
 }
 
-void calendar_expire(struct calendar *calendar, int64_t now_ns)
+void calendar_update(struct calendar *calendar, const struct calendar_entry *entry,
+                     int64_t now_ns)
 {
     uint32_t kept = 0;
+    if (entry)
+        set_entry(calendar, entry);
     for (uint32_t i = 0; i < calendar->count; i++)
         if (calendar->entries[i].to_ns > now_ns)
             calendar->entries[kept++] = calendar->entries[i];

@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "model/job.h"
 
@@ -37,13 +38,15 @@ struct calendar {
     uint32_t count, room;
 };
 
-void calendar_release(struct calendar *calendar);
+static inline void calendar_release(struct calendar *calendar)
+{
+    free(calendar->entries);
+    *calendar = (struct calendar){ 0 };
+}
 
-/* Add an entry, or replace the one with its id. */
-void calendar_set(struct calendar *calendar, const struct calendar_entry *entry);
-
-/* Remove the entries that have ended. */
-void calendar_expire(struct calendar *calendar, int64_t now_ns);
+/* Add an entry (or NULL), or replace the one with its id; then remove those that have ended. */
+void calendar_update(struct calendar *calendar, const struct calendar_entry *entry,
+                     int64_t now_ns);
 
 /*
  * All entries as text, a line each, and an entry from such a line: false if it is not one of this

@@ -540,10 +540,10 @@ bool state_apply(struct state *state, struct event *event)
         allocation_set_foreign(state, event->node, event->gpus);
         return true;
     }
-    if (event->kind == EVENT_RESERVED)
-        calendar_set(&state->calendar, event->entry);
     if (event->kind == EVENT_RESERVED || event->kind == EVENT_BOUNDARY) {
-        calendar_expire(&state->calendar, event->at_ns);
+        calendar_update(&state->calendar,
+                        event->kind == EVENT_RESERVED ? event->entry : NULL,
+                        event->at_ns);
         return true;
     }
     if (event->kind == EVENT_WAKE || event->kind == EVENT_REJECTED)
