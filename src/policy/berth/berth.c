@@ -49,7 +49,7 @@
 #include "policy/berth/berth_internal.h"
 
 #define SWAPS_MAX 16   /* preemptions tested in one decision             */
-#define RENEWED_MAX 16 /* waiting jobs whose keys are checked in a decision */
+#define RENEWED_MAX 32 /* waiting jobs whose keys are checked in a decision */
 
 /* --- which job may be preempted for which ------------------------------------------- */
 

@@ -162,6 +162,6 @@ static double correction_of(struct share_level *level, const struct view *view,
 double fair_shares_factor(struct fair_shares *shares, const struct view *view,
                           const struct job *job)
 {
-    return bound_factor(correction_of(&shares->users, view, job->user) *
-                        correction_of(&shares->groups, view, job->entity));
+    return sqrt(correction_of(&shares->users, view, job->user) *
+                correction_of(&shares->groups, view, job->entity));
 }
