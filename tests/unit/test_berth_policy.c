@@ -357,7 +357,7 @@ static void weights_of_users_and_groups_count(void **state)
         w->cluster.entity_count = groups;
         w->cluster.user_count = !groups;
         fill_cluster(w);
-        job_id first = world_queued(w, a_job_of(!groups, groups, 1500));
+        job_id first = world_queued(w, a_job_of(!groups, groups, 1200));
         job_id other = world_queued(w, a_job_of(!groups ? 2 : 0, groups ? 2 : 0, 1000));
         world_decide(w, &policy_berth);
         add_use(w, !groups, groups, 12);
