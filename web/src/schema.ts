@@ -192,13 +192,22 @@ export interface Why {
   state: string;
   can_ever_run: boolean;
   reasons: ({
-    token: "held" | "begin" | "dependency" | "array_limit" | "never" | "resources" | "foreign" | "node_down" | "order" | "no_victim" | "worth" | "share" | "round" | "policy" | "victim_leaving" | "starting" | "running" | "stopping" | "preempted" | "ended";
+    token: "held" | "begin" | "dependency" | "array_limit" | "never" | "resources" | "foreign" | "node_down" | "order" | "no_victim" | "worth" | "value" | "deadline" | "share" | "round" | "policy" | "victim_leaving" | "starting" | "running" | "stopping" | "preempted" | "ended";
     text: string;
   })[];
   /** who goes first, at most 100 */
   ahead: number[];
   /** further ones that are not named */
   ahead_more?: number;
+  /** jobs that the last cost test for this job looked at, at most 8 */
+  considered?: {
+    job: number;
+    /** GPU time that preempting it wastes */
+    price_gpu_s: number;
+    /** completion time that preempting all of them saves */
+    benefit_s: number;
+    verdict: string;
+  }[];
   /** found by trying; absent if nothing small helps */
   smallest_change?: string;
 }
