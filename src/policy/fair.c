@@ -13,6 +13,7 @@
  */
 #include "policy/policy.h"
 
+#include "model/cluster.h"
 #include "model/event.h"
 #include "policy/shared/elastic.h"
 
@@ -43,7 +44,8 @@ static int fair_decide(void *self, const struct view *view, struct plan *plan,
     struct fair *fair = self;
     struct elastic *elastic = &fair->elastic;
     if (elastic_begins(elastic, view)) {
-        elastic_gather(elastic, view);
+        elastic_start(elastic, view);
+        elastic_gather(elastic, view, TYPE_NONE);
         gains_level(elastic->shares, elastic->count, elastic->gpus);
         elastic_apply(elastic, view, plan);
     }

@@ -291,6 +291,17 @@ const struct change *world_grant(const struct world *w, job_id job)
     return NULL;
 }
 
+uint32_t world_size(const struct world *w, job_id job)
+{
+    const struct change *grant = world_grant(w, job);
+    if (!grant)
+        return w->state.jobs[job].gpus_now;
+    uint32_t gpus = 0;
+    for (uint32_t i = 0; i < grant->seat_count; i++)
+        gpus += seat_gpu_count(&plan_seats(w->plan, grant)[i]);
+    return gpus;
+}
+
 const struct seat *world_seat(const struct world *w, job_id job, uint32_t n)
 {
     const struct change *grant = world_grant(w, job);

@@ -106,6 +106,9 @@ int64_t world_next_wake(const struct world *w);
 
 struct job *world_job(struct world *w, job_id job);
 
+/* GPUs it will have: those the plan grants, or those it has. */
+uint32_t world_size(const struct world *w, job_id job);
+
 /* The grant of a job in the plan, or NULL; its n-th node share; whether it waits for a victim. */
 const struct change *world_grant(const struct world *w, job_id job);
 const struct seat *world_seat(const struct world *w, job_id job, uint32_t n);

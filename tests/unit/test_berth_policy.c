@@ -1,4 +1,5 @@
 /* The policy berth: what each of its layers decides. */
+#include <math.h>
 #include <string.h>
 
 #include "model/reasons.h"
@@ -438,6 +439,93 @@ static void the_cost_test_names_the_victims_it_considered(void **state)
     assert_string_equal(reasons.considered[0].verdict, "costs more than it saves");
 }
 
+/* --- sizes ----------------------------------------------------------------------------- */
+
+static struct job an_elastic(uint32_t gpus, double work_s, int64_t cost_s)
+{
+    struct job job = a_job(gpus, work_s, cost_s, cost_s);
+    job.gpus_min = 1;
+    job.gpus_max = 4;
+    job.step_s = 1;
+    job.fixed_s = 0.1;
+    return job;
+}
+
+static void an_elastic_job_grows_into_free_gpus_if_that_pays(void **state)
+{
+    struct world *w = *state;
+    job_id old = world_running(w, an_elastic(1, 10000, 10));
+    world_decide(w, &policy_berth);
+    assert_int_equal(world_size(w, old), 4);
+
+    world_job(w, old)->steps_total = world_job(w, old)->steps + 30;
+    world_decide(w, &policy_berth);
+    assert_false(plan_changes(w->plan, old)); /* it is nearly done */
+}
+
+static void an_elastic_job_gives_up_gpus_for_one_that_waits(void **state)
+{
+    struct world *w = *state;
+    job_id old = world_running(w, an_elastic(4, 10000, 1));
+    job_id other = world_queued(w, a_job(1, 20000, 1, 1));
+    world_decide(w, &policy_berth);
+    assert_int_equal(world_size(w, old), 3);
+    assert_int_equal(world_size(w, other), 1);
+
+    world_job(w, old)->pause_ns = world_job(w, old)->grace_ns = SECONDS(5000);
+    world_decide(w, &policy_berth);
+    assert_false(plan_changes(w->plan, old)); /* that would cost more than it saves */
+}
+
+/* Each report is one of exp(-k / tau). */
+static void learn(struct world *w, job_id job, double from, double tau)
+{
+    for (double k = from; k < from + 10; k++)
+        assert_true(world_apply(w, (struct event){ .kind = EVENT_PROGRESS,
+                                                   .job = job,
+                                                   .steps = k,
+                                                   .rate_per_s = 1,
+                                                   .loss = exp(-k / tau) }));
+}
+
+/* The first has a good model long since, the second learns; 'cost_s' is that of a resize. */
+static void let_two_learn(struct world *w, int64_t cost_s, job_id *ret_good,
+                          job_id *ret_young)
+{
+    world_release(w);
+    world_init_as(w, "1xv100:8");
+    struct job job = an_elastic(4, 1000, cost_s);
+    job.gpus_max = 8;
+    *ret_good = world_running(w, job);
+    *ret_young = world_running(w, job);
+    world_decide(w, &policy_berth);
+    learn(w, *ret_young, 0, 20);
+    learn(w, *ret_good, 0, 2);
+    learn(w, *ret_good, 10, 2);
+    world_pass(w, SECONDS(2));
+    world_decide_again(w);
+}
+
+static void gpus_go_to_the_model_that_learns(void **state)
+{
+    struct world *w = *state;
+    job_id good;
+    job_id young;
+    let_two_learn(w, 0, &good, &young);
+    assert_in_range(world_size(w, good), 1, 3);
+    assert_int_equal(world_size(w, young), 8 - world_size(w, good));
+}
+
+static void a_dear_resize_takes_no_gpus_that_a_job_asked_for(void **state)
+{
+    struct world *w = *state;
+    job_id good;
+    job_id young;
+    let_two_learn(w, 60, &good, &young);
+    assert_int_equal(world_size(w, good), 4);
+    assert_int_equal(world_size(w, young), 4);
+}
+
 WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
 RUN_CASES(CASE(a_short_job_passes_one_that_does_not_fit),
@@ -458,4 +546,8 @@ RUN_CASES(CASE(a_short_job_passes_one_that_does_not_fit),
           CASE(weights_of_users_and_groups_count),
           CASE(a_deadline_that_is_near_raises_the_value),
           CASE(undeclared_work_is_guessed_from_jobs_of_its_name),
-          CASE(the_cost_test_names_the_victims_it_considered));
+          CASE(the_cost_test_names_the_victims_it_considered),
+          CASE(an_elastic_job_grows_into_free_gpus_if_that_pays),
+          CASE(an_elastic_job_gives_up_gpus_for_one_that_waits),
+          CASE(gpus_go_to_the_model_that_learns),
+          CASE(a_dear_resize_takes_no_gpus_that_a_job_asked_for));

@@ -44,18 +44,6 @@ static void learn(struct world *w, job_id job, double from, double tau)
     learn_at(w, job, from, tau, 1);
 }
 
-/* GPUs it will have: those granted, or those it has. */
-static uint32_t size_of(const struct world *w, job_id job)
-{
-    const struct change *grant = world_grant(w, job);
-    if (!grant)
-        return w->state.jobs[job].gpus_now;
-    uint32_t gpus = 0;
-    for (uint32_t i = 0; i < grant->seat_count; i++)
-        gpus += seat_gpu_count(&plan_seats(w->plan, grant)[i]);
-    return gpus;
-}
-
 /* The policy takes over, two jobs report, and the next epoch begins. */
 static void two_learn(struct world *w, const struct policy *policy,
                       const char *settings, job_id young, job_id old)
@@ -76,8 +64,8 @@ static void fair_gives_all_the_same(void **state)
 
     world_decide(w, &policy_fair);
 
-    assert_int_equal(size_of(w, large), 4);
-    assert_int_equal(size_of(w, small), 4);
+    assert_int_equal(world_size(w, large), 4);
+    assert_int_equal(world_size(w, small), 4);
 }
 
 static void a_job_that_can_use_no_more_leaves_it_to_others(void **state)
@@ -89,9 +77,9 @@ static void a_job_that_can_use_no_more_leaves_it_to_others(void **state)
 
     world_decide(w, &policy_fair);
 
-    assert_int_equal(size_of(w, one), 1);
-    assert_int_equal(size_of(w, two), 2);
-    assert_int_equal(size_of(w, rest), 5);
+    assert_int_equal(world_size(w, one), 1);
+    assert_int_equal(world_size(w, two), 2);
+    assert_int_equal(world_size(w, rest), 5);
 }
 
 static void a_new_job_makes_others_shrink(void **state)
@@ -102,8 +90,8 @@ static void a_new_job_makes_others_shrink(void **state)
 
     world_decide(w, &policy_fair);
 
-    assert_int_equal(size_of(w, first), 4);
-    assert_int_equal(size_of(w, second), 4);
+    assert_int_equal(world_size(w, first), 4);
+    assert_int_equal(world_size(w, second), 4);
 }
 
 static void a_rigid_job_keeps_its_gang(void **state)
@@ -115,7 +103,7 @@ static void a_rigid_job_keeps_its_gang(void **state)
     world_decide(w, &policy_slaq);
 
     assert_false(plan_changes(w->plan, rigid));
-    assert_int_equal(size_of(w, elastic), 5);
+    assert_int_equal(world_size(w, elastic), 5);
 }
 
 static void no_job_overtakes_the_first_in_the_queue(void **state)
@@ -139,8 +127,8 @@ static void gpus_go_to_the_job_that_learns(void **state)
 
     two_learn(w, &policy_slaq, "floor=0", young, old);
 
-    assert_int_equal(size_of(w, old), 1); /* never none */
-    assert_int_equal(size_of(w, young), 7);
+    assert_int_equal(world_size(w, old), 1); /* never none */
+    assert_int_equal(world_size(w, young), 7);
 }
 
 static void no_job_falls_below_the_floor(void **state)
@@ -151,8 +139,8 @@ static void no_job_falls_below_the_floor(void **state)
 
     two_learn(w, &policy_slaq, "floor=0.5", young, old);
 
-    assert_int_equal(size_of(w, old), 2);
-    assert_int_equal(size_of(w, young), 6);
+    assert_int_equal(world_size(w, old), 2);
+    assert_int_equal(world_size(w, young), 6);
 }
 
 static void a_job_that_says_nothing_has_an_equal_share(void **state)
@@ -166,7 +154,7 @@ static void a_job_that_says_nothing_has_an_equal_share(void **state)
     world_pass(w, SECONDS(3));
     world_decide_again(w);
 
-    assert_true(size_of(w, silent) >= 4);
+    assert_true(world_size(w, silent) >= 4);
 }
 
 static void losses_that_are_no_numbers_do_no_harm(void **state)
@@ -184,7 +172,7 @@ static void losses_that_are_no_numbers_do_no_harm(void **state)
                                        .loss = losses[i] });
     world_pass(w, SECONDS(3));
     world_decide_again(w);
-    assert_int_equal(size_of(w, job) + size_of(w, other), 8);
+    assert_int_equal(world_size(w, job) + world_size(w, other), 8);
 }
 
 static void sizes_stay_within_an_epoch(void **state)
@@ -240,8 +228,8 @@ static void a_new_job_does_not_wait_for_the_epoch(void **state)
     job_id newcomer = queued(w, 4, 1, 8);
     world_decide_again(w);
 
-    assert_int_equal(size_of(w, large), 3); /* one gives half of what it has */
-    assert_int_equal(size_of(w, newcomer), 3);
+    assert_int_equal(world_size(w, large), 3); /* one gives half of what it has */
+    assert_int_equal(world_size(w, newcomer), 3);
     assert_false(plan_changes(w->plan, small));
 }
 
@@ -259,8 +247,8 @@ static void of_two_the_one_that_learns_less_makes_room(void **state)
     world_decide_again(w);
 
     assert_false(plan_changes(w->plan, young));
-    assert_int_equal(size_of(w, old), 2);
-    assert_int_equal(size_of(w, newcomer), 2);
+    assert_int_equal(world_size(w, old), 2);
+    assert_int_equal(world_size(w, newcomer), 2);
 }
 
 /*
@@ -279,7 +267,7 @@ static uint32_t size_of_the_slow(const char *settings)
         world_job(&w, id)->step_s = 1;
     }
     world_decide_with(&w, &policy_slaq, settings);
-    uint32_t size = size_of(&w, slow);
+    uint32_t size = world_size(&w, slow);
     world_release(&w);
     return size;
 }
@@ -320,7 +308,7 @@ static uint32_t size_past_goal(const char *settings, double noise)
                                                     noise * rng_normal(&rng) });
     world_pass(&w, SECONDS(3));
     world_decide_again(&w);
-    uint32_t gpus = size_of(&w, jobs[1]);
+    uint32_t gpus = world_size(&w, jobs[1]);
     world_release(&w);
     return gpus;
 }
@@ -363,7 +351,7 @@ static void a_growing_job_runs_on_until_others_have_shrunk(void **state)
     learn(w, old, 0, 2);
     world_pass(w, SECONDS(10));
     world_decide_again(w);
-    assert_int_equal(size_of(w, old), 1);
+    assert_int_equal(world_size(w, old), 1);
     assert_false(plan_changes(w->plan, young));
     assert_int_equal(world_next_wake(w), SECONDS(11));
 
@@ -375,7 +363,7 @@ static void a_growing_job_runs_on_until_others_have_shrunk(void **state)
                     .kind = EVENT_STARTED, .job = old, .attempt = 1, .loaded = true });
     world_decide_again(w);
 
-    assert_int_equal(size_of(w, young), 7);
+    assert_int_equal(world_size(w, young), 7);
 }
 
 static void a_resize_that_costs_more_than_it_brings_is_not_made(void **state)
@@ -392,8 +380,8 @@ static void a_resize_that_costs_more_than_it_brings_is_not_made(void **state)
         learn_at(&w, large, 0, 20, 5); /* a step a second and GPU */
         learn_at(&w, small, 0, 20, 3);
         world_decide_again(&w);
-        assert_int_equal(size_of(&w, large), dear ? 5 : 4);
-        assert_int_equal(size_of(&w, small), dear ? 3 : 4);
+        assert_int_equal(world_size(&w, large), dear ? 5 : 4);
+        assert_int_equal(world_size(&w, small), dear ? 3 : 4);
         world_release(&w);
     }
 }
@@ -412,8 +400,8 @@ static void a_declared_curve_is_trusted_on_request(void **state)
         world_job(&w, quick)->step_s = world_job(&w, slow)->step_s = 1;
         world_decide_with(&w, &policy_slaq,
                           believed ? "floor=0,horizon=0,forecast=declared" : "floor=0");
-        assert_int_equal(size_of(&w, quick), believed ? 7 : 4);
-        assert_int_equal(size_of(&w, slow), believed ? 1 : 4);
+        assert_int_equal(world_size(&w, quick), believed ? 7 : 4);
+        assert_int_equal(world_size(&w, slow), believed ? 1 : 4);
         world_release(&w);
     }
 }

@@ -24,7 +24,7 @@
  * hours of use or when a user comes or goes.  So between two such changes a victim never
  * preempts its beneficiary, and their number is bounded by the time and the jobs submitted.
  * Trades raise a potential (moves.c); a move ends on a type on which the job is faster by the
- * table, whatever it reports.  Jobs that waited too long are preempted by trial jobs alone.
+ * table, whatever it reports.  Sizes do not go round either (resizes.c).  Jobs that waited too long are preempted by trial jobs alone.
  *
  * No job starves.  A job that has waited for 'age' and PATIENCE times its run time goes before
  * all others but trial jobs, preempts what is cheapest, and waits only for jobs that it may not
@@ -162,6 +162,7 @@ static int berth_init(void *self, const struct view *view, uint64_t seed,
     berth->queue = arena_array(run, job_id, view->job_max);
     fair_shares_init(&berth->shares, view, run);
     work_history_init(&berth->history, run);
+    resizes_init(berth, view, run);
     return 0;
 }
 
@@ -364,6 +365,7 @@ static void berth_observe(void *self, const struct view *view,
     if (event->kind == EVENT_ADOPTED && view->jobs[id].class == CLASS_BE)
         berth->jobs[id].aged = view->jobs[id].waited_ns >= patience_ns(berth, view, id);
     cost_model_observe(&berth->cost_test.model, view, event);
+    elastic_observe(&berth->elastic, view, event);
     if (event_makes_running(event, view) || event->kind == EVENT_LOADED ||
         event->kind == EVENT_PROGRESS || event->kind == EVENT_RESIZED)
         enter_running(berth, view, id);
@@ -679,7 +681,8 @@ static void place_others(struct berth_policy *berth, const struct view *view,
         ask.avoid = nodes_kept_from(berth, view, id);
         bool granted = plan_grant(plan, id, &ask);
         if (!granted && tries > 0) {
-            granted = swap_if_it_pays(berth, view, plan, id, sizes_key(queue, id));
+            granted = resizes_make_room(berth, view, plan, id) ||
+                      swap_if_it_pays(berth, view, plan, id, sizes_key(queue, id));
             tries--;
         }
         if (granted)
@@ -713,7 +716,7 @@ static int berth_decide(void *self, const struct view *view, struct plan *plan,
     run_timers(berth, view);
     bool reported = berth->reported && !berth->stirred;
     berth->reported = berth->stirred = false;
-    if (reported)
+    if (reported && !elastic_begins(&berth->elastic, view))
         return 0;
     sizes_begin(&berth->trials, view);
     sizes_begin(&berth->aged, view);
@@ -736,8 +739,7 @@ static int berth_decide(void *self, const struct view *view, struct plan *plan,
     place_others(berth, view, plan);
     bool freed = berth->freed_types != 0;
     moves_make(berth, view, plan);
-    if (freed && waiting == 0)
-        resizes_grow(berth, view, plan);
+    resizes_make(berth, view, plan, waiting > 0, freed);
     return 0;
 }
 
@@ -749,9 +751,11 @@ static int64_t berth_wake_ns(const void *self, const struct view *view)
                    ? berth->programme->wake_ns(berth->programme_self, view)
                    : INT64_MAX;
     bool any = berth->waiting.job_count + berth->trials.job_count > 0;
-    return any && berth->timers.top != HEAP_NONE
-               ? berth->timer_pool.nodes[berth->timers.top].key
-               : INT64_MAX;
+    int64_t timer_ns = any && berth->timers.top != HEAP_NONE
+                           ? berth->timer_pool.nodes[berth->timers.top].key
+                           : INT64_MAX;
+    int64_t sizes_ns = elastic_wake_ns(&berth->elastic, view);
+    return timer_ns < sizes_ns ? timer_ns : sizes_ns;
 }
 
 /* Which jobs of a queue are ahead of one that waits in another. */
@@ -862,6 +866,7 @@ static void berth_fini(void *self)
     sizes_release(&berth->trials);
     sizes_release(&berth->aged);
     forecaster_release(&berth->forecaster);
+    elastic_release(&berth->elastic);
 }
 
 #define AT(field) .offset = offsetof(struct berth_policy, field)
@@ -876,8 +881,8 @@ static const struct field berth_params[] = {
       "a job that waits this long, and ten times its run time, goes before all but "
       "trials",
       1, 1e9 },
-    { "floor", FIELD_NUMBER, AT(floor), "0.25", "share",
-      "of the size it asks for that an elastic job is never shrunk below", 0, 1 },
+    { "floor", FIELD_NUMBER, AT(floor), "0.4", "share",
+      "of an equal share that no elastic job falls below when sizes are set", 0, 1 },
     { 0 },
 };
 

@@ -16,6 +16,7 @@
 #include "policy/shared/cost_test.h"
 #include "policy/shared/preempt.h"
 #include "policy/shared/fair_shares.h"
+#include "policy/shared/seconds.h"
 #include "policy/shared/sizes.h"
 #include "policy/shared/work_history.h"
 #include "predict/forecaster.h"
@@ -55,7 +56,7 @@ struct berth_policy {
     uint32_t objective;
     double trial_weight;
     int64_t age_ns;
-    double floor; /* of its size: an elastic job is not shrunk below this part */
+    double floor; /* part of an equal share that no elastic job falls below */
 
     const struct policy *programme; /* Gavel's, for another objective; or NULL */
     void *programme_self;
@@ -71,6 +72,10 @@ struct berth_policy {
     job_id *queue;               /* jobs that wait, in no order */
     uint32_t queue_count, queue_next;
     struct forecaster forecaster;
+    struct seconds seconds; /* what those of elastic jobs are worth */
+    struct elastic elastic; /* those that run                       */
+    uint32_t decisions;     /* since they were looked at last       */
+    bool can_grow;          /* GPUs became free since then          */
 
     struct tree_pool running_pool;
     struct tree running[TYPES_MAX + 1]; /* by type: expected end, earliest first */
@@ -128,6 +133,10 @@ double price_waste_gpu_s(const void *self, const struct view *view, job_id job,
 double price_of_stopping(const struct berth_policy *berth, const struct view *view,
                          job_id job);
 
+/* Seconds that the job itself loses: pause, load, and what it has to do again. */
+double price_stop_s(const struct berth_policy *berth, const struct view *view,
+                    job_id job);
+
 /* --- the layers ---------------------------------------------------------------------- */
 
 void trials_place(struct berth_policy *berth, const struct view *view,
@@ -136,8 +145,24 @@ void trials_place(struct berth_policy *berth, const struct view *view,
 /* To types of which GPUs became free; then jobs that both gain by it trade places. */
 void moves_make(struct berth_policy *berth, const struct view *view, struct plan *plan);
 
-void resizes_grow(struct berth_policy *berth, const struct view *view,
-                  struct plan *plan);
+void resizes_init(struct berth_policy *berth, const struct view *view,
+                  struct arena *run);
+
+/* Start this waiting job where an elastic one gives up GPUs for it, if that pays. */
+bool resizes_make_room(struct berth_policy *berth, const struct view *view,
+                       struct plan *plan, job_id job);
+
+/* Once an epoch; free GPUs are distributed when there are new ones and no job waits. */
+void resizes_make(struct berth_policy *berth, const struct view *view,
+                  struct plan *plan, bool others_wait, bool freed);
+
+/* Seconds until a running job ends where it is. */
+static inline double berth_left_s(const struct berth_policy *berth,
+                                  const struct view *view, job_id job)
+{
+    int64_t left_ns = berth->running_pool.nodes[job].key - view->now_ns;
+    return left_ns > 1000000000 ? (double)left_ns * 1e-9 : 1;
+}
 
 /* Nodes on which no job may be put that moves, grows or preempts others by its key. */
 static inline const struct bits *berth_nodes_to_avoid(const struct berth_policy *berth)

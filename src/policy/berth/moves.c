@@ -6,6 +6,8 @@
  *
  *     saved = r - (pause + load + lost + r')        must exceed theta x waste
  *
+ * An elastic job has the size there that it asks for, whatever it has here.
+ *
  * A trade exchanges the places of two gangs of equal size on different types.  Besides that
  * the sum of 1/r over both must rise: 1/r is how soon a job ends, its sum over all running
  * jobs is a potential that only trades change and that every trade raises, so trades cannot
@@ -24,19 +26,16 @@
 #define TRADES_SCANNED 48 /* and for a trade */
 #define MOVES_MAX 8       /* in one decision */
 
-/* Seconds until the job ends where it is; on type 'to' from its first step on. */
-static double left_here_s(const struct berth_policy *berth, const struct view *view,
-                          job_id id)
-{
-    return fmax((double)(berth->running_pool.nodes[id].key - view->now_ns) * 1e-9, 1);
-}
-
+/* Seconds until the job ends on that type, from its first step there on. */
 static double left_there_s(const struct berth_policy *berth, const struct view *view,
                            job_id id, uint32_t to)
 {
-    uint32_t here = view->jobs[id].type_now;
-    return left_here_s(berth, view, id) * berth_slowness(berth, id, to) /
-           berth_slowness(berth, id, here);
+    const struct job *job = &view->jobs[id];
+    double slowness = berth_slowness(berth, id, job->type_now);
+    if (job->gpus_now != job->gpus && job->rate_per_s > 0)
+        slowness =
+            job->rate_best_per_s / job->rate_per_s; /* there it has its own size */
+    return berth_left_s(berth, view, id) * berth_slowness(berth, id, to) / slowness;
 }
 
 /* It makes steps, and may be stopped to go on elsewhere. */
@@ -45,15 +44,12 @@ static bool can_move(const struct view *view, const struct plan *plan, job_id id
     const struct job *job = &view->jobs[id];
     return job->state == JOB_RUNNING && job_is_preemptible(job) &&
            !plan_changes(plan, id) && job->partner == JOB_NONE &&
-           job->coming == JOB_NONE && job->gpus_now == job->gpus;
+           job->coming == JOB_NONE;
 }
 
-static double stop_s(const struct berth_policy *berth, const struct view *view,
-                     job_id id)
+static bool can_trade(const struct view *view, const struct plan *plan, job_id id)
 {
-    const struct cost_model *model = &berth->cost_test.model;
-    return cost_model_pause_s(model, view, id) + cost_model_load_s(model, view, id) +
-           price_lost_s(berth, view, id);
+    return can_move(view, plan, id) && view->jobs[id].gpus_now == view->jobs[id].gpus;
 }
 
 static bool move_pays(const struct berth_policy *berth, const struct view *view,
@@ -62,7 +58,7 @@ static bool move_pays(const struct berth_policy *berth, const struct view *view,
     if (!(berth_slowness(berth, id, type) <
           berth_slowness(berth, id, view->jobs[id].type_now)))
         return false;
-    double saved_s = left_here_s(berth, view, id) - stop_s(berth, view, id) -
+    double saved_s = berth_left_s(berth, view, id) - price_stop_s(berth, view, id) -
                      left_there_s(berth, view, id, type);
     return saved_s > berth->theta * price_of_stopping(berth, view, id);
 }
@@ -104,8 +100,8 @@ static double trade_gain_s(const struct berth_policy *berth, const struct view *
     uint32_t type_b = view->jobs[b].type_now;
     if (!(view->jobs[a].types >> type_b & 1) || !(view->jobs[b].types >> type_a & 1))
         return 0;
-    double a_here = left_here_s(berth, view, a);
-    double b_here = left_here_s(berth, view, b);
+    double a_here = berth_left_s(berth, view, a);
+    double b_here = berth_left_s(berth, view, b);
     double a_there = left_there_s(berth, view, a, type_b);
     double b_there = left_there_s(berth, view, b, type_a);
     if (!(1 / a_there + 1 / b_there > 1 / a_here + 1 / b_here))
@@ -132,7 +128,7 @@ static job_id find_trade(const struct berth_policy *berth, const struct view *vi
         uint32_t other = tree_first(&berth->running_pool, &berth->running[type]);
         for (uint32_t i = 0; other != TREE_NONE && i < TRADES_SCANNED; i++) {
             if (view->jobs[other].gpus == view->jobs[id].gpus &&
-                can_move(view, plan, other)) {
+                can_trade(view, plan, other)) {
                 double gain_s = trade_gain_s(berth, view, id, other);
                 best = gain_s > best_s ? other : best;
                 best_s = gain_s > best_s ? gain_s : best_s;
@@ -161,7 +157,7 @@ static void make_trades(struct berth_policy *berth, const struct view *view,
 {
     for (uint32_t i = 0; i < berth->fresh_count; i++) {
         job_id id = berth->fresh[i];
-        if (!berth->jobs[id].runs || !can_move(view, plan, id) ||
+        if (!berth->jobs[id].runs || !can_trade(view, plan, id) ||
             (berth->kept_types >> view->jobs[id].type_now & 1))
             continue;
         job_id other = find_trade(berth, view, plan, id);

@@ -55,6 +55,14 @@ double price_lost_s(const void *self, const struct view *view, job_id id)
     return job->loses_work && job->load_ns == 0 ? lost_s + RESTART_S : lost_s;
 }
 
+double price_stop_s(const struct berth_policy *berth, const struct view *view,
+                    job_id id)
+{
+    const struct cost_model *model = &berth->cost_test.model;
+    return cost_model_pause_s(model, view, id) + cost_model_load_s(model, view, id) +
+           price_lost_s(berth, view, id);
+}
+
 /* Its GPUs, or as many as its part of the cluster's CPUs or memory corresponds to. */
 static double width_gpus(const struct berth_policy *berth, const struct job *job)
 {

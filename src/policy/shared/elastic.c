@@ -24,6 +24,7 @@ struct elastic_member {
 void elastic_init(struct elastic *elastic, const struct view *view, struct arena *run)
 {
     elastic->grow_ns = INT64_MAX;
+    elastic->type = TYPE_NONE;
     fifo_queue_init(&elastic->waiting, run, view->job_max);
     elastic->cpu_only = arena_array(run, bool, view->job_max);
 }
@@ -101,9 +102,10 @@ static void remove_waiting(struct elastic *elastic, job_id job)
 void elastic_observe(struct elastic *elastic, const struct view *view,
                      const struct event *event)
 {
-    if (event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED)
+    if ((event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED) &&
+        (!elastic->apart || job_is_elastic(&view->jobs[event->job])))
         add_member(elastic, view, event->job);
-    if (event_makes_waiting(event, view))
+    if (event_makes_waiting(event, view) && !elastic->apart)
         add_waiting(elastic, view, event->job);
     else if (event_ends_waiting(event, view))
         remove_waiting(elastic, event->job);
@@ -113,7 +115,7 @@ void elastic_observe(struct elastic *elastic, const struct view *view,
          event->kind == EVENT_RESIZED))
         elastic->arrived = true;
     bool ended = event->kind == EVENT_FINISHED || event->kind == EVENT_FAILED;
-    if (ended && elastic->length_ns > elastic->epoch_ns)
+    if (ended && !elastic->apart && elastic->length_ns > elastic->epoch_ns)
         elastic->grow_ns = view->now_ns; /* the next epoch is too far away */
     if (event->kind != EVENT_WAKE)
         elastic->changed = true;
@@ -164,7 +166,8 @@ static void add_share(struct elastic *elastic, const struct view *view, job_id j
     elastic->jobs[elastic->count] = job;
     elastic->shares[elastic->count++] =
         (struct gains_job){ .least = view->jobs[job].gpus_min,
-                            .most = view->jobs[job].gpus_max };
+                            .most = view->jobs[job].gpus_max,
+                            .resize_s = (double)resize_ns(&view->jobs[job]) * 1e-9 };
 }
 
 /* In order of submission, up to the first job for which no GPUs will be left. */
@@ -183,26 +186,48 @@ static void gather_waiting(struct elastic *elastic, const struct view *view,
     }
 }
 
-void elastic_gather(struct elastic *elastic, const struct view *view)
+void elastic_start(struct elastic *elastic, const struct view *view)
 {
-    uint32_t least = 0;
     bool unsettled = false;
     elastic->any = false;
-    elastic->count = 0;
-    elastic->gpus = view->free->gpu_count;
     elastic->length_ns = elastic->epoch_ns;
     drop_ended_members(elastic, view);
     for (uint32_t i = 0; i < elastic->member_count; i++) {
+        const struct job *job = &view->jobs[elastic->members[i].job];
+        if (!job_is_elastic(job))
+            continue;
+        int64_t enough_ns = EPOCH_PER_RESIZE * resize_ns(job);
+        elastic->any = true;
+        if (enough_ns > elastic->length_ns)
+            elastic->length_ns = enough_ns;
+        unsettled = unsettled || (!can_resize(job) && will_be_resizable(job));
+    }
+    elastic->reason = view->now_ns >= elastic->next_ns   ? ELASTIC_EPOCH
+                      : view->now_ns >= elastic->grow_ns ? ELASTIC_SHRUNK
+                                                         : ELASTIC_ARRIVAL;
+    if (elastic->reason != ELASTIC_ARRIVAL)
+        elastic->grow_ns = INT64_MAX;
+    if (elastic->reason != ELASTIC_EPOCH)
+        return;
+    elastic->began = true;
+    elastic->next_ns = view->now_ns + elastic->length_ns;
+    elastic->changed = unsettled;
+}
+
+void elastic_gather(struct elastic *elastic, const struct view *view, uint32_t type)
+{
+    uint32_t least = 0;
+    elastic->type = type;
+    elastic->count = 0;
+    elastic->free = elastic->closed     ? 0
+                    : type == TYPE_NONE ? view->free->gpu_count
+                                        : view->free->shelves[type].gpu_count;
+    elastic->gpus = elastic->free;
+    for (uint32_t i = 0; i < elastic->member_count; i++) {
         job_id id = elastic->members[i].job;
         const struct job *job = &view->jobs[id];
-        elastic->any = elastic->any || job_is_elastic(job);
-        int64_t enough_ns = EPOCH_PER_RESIZE * resize_ns(job);
-        if (job_is_elastic(job) && enough_ns > elastic->length_ns)
-            elastic->length_ns = enough_ns;
-        if (!can_resize(job)) {
-            unsettled = unsettled || will_be_resizable(job);
+        if (!can_resize(job) || (type != TYPE_NONE && job->type_now != type))
             continue;
-        }
         elastic->gpus += job->gpus_now;
         least += job->gpus_min;
         add_share(elastic, view, id);
@@ -211,26 +236,13 @@ void elastic_gather(struct elastic *elastic, const struct view *view)
     gather_waiting(elastic, view, elastic->gpus - least);
     elastic->fair =
         elastic->count > 0 ? (double)elastic->gpus / elastic->count : elastic->gpus;
-    elastic->reason = view->now_ns >= elastic->next_ns   ? ELASTIC_EPOCH
-                      : view->now_ns >= elastic->grow_ns ? ELASTIC_SHRUNK
-                                                         : ELASTIC_ARRIVAL;
-    if (elastic->reason != ELASTIC_EPOCH)
-        return;
-    elastic->began = true;
-    elastic->next_ns = view->now_ns + elastic->length_ns;
-    elastic->changed = unsettled;
-}
-
-static double resize_s(const struct job *job)
-{
-    return (double)(job->pause_ns + job->load_ns) * 1e-9;
 }
 
 /* What the job gains by this size for the next seconds; negative: loses. */
 static double gain_of_resize(const struct job *job, const struct gains_job *share,
                              uint32_t gpus, double seconds)
 {
-    return gains_of_resize(share, job->gpus_now, gpus, seconds, resize_s(job));
+    return gains_of_resize(share, job->gpus_now, gpus, seconds, share->resize_s);
 }
 
 /* The change is large enough to be made at all. */
@@ -245,16 +257,19 @@ static bool growth_pays(const struct job *job, const struct gains_job *share,
                         uint32_t gpus, double seconds)
 {
     if (gains_are_unknown(share))
-        return gpus * (seconds - resize_s(job)) > job->gpus_now * seconds;
+        return gpus * (seconds - share->resize_s) > job->gpus_now * seconds;
     return gain_of_resize(job, share, gpus, seconds) > 0;
 }
 
 /* --- grants -------------------------------------------------------------------------- */
 
-static bool grant_gpus(struct plan *plan, job_id job, uint32_t gpus)
+static bool grant_gpus(const struct elastic *elastic, struct plan *plan, job_id job,
+                       uint32_t gpus)
 {
     struct ask ask = ASK_DEFAULT;
     ask.gpus = gpus;
+    ask.types = elastic->type == TYPE_NONE ? 0 : 1u << elastic->type;
+    ask.avoid = elastic->avoid;
     return plan_grant(plan, job, &ask);
 }
 
@@ -274,12 +289,12 @@ static bool has_pending_gpus(const struct plan *plan, job_id job)
  * stopped and restarted; a job whose grace period is too short for a checkpoint is
  * not.
  */
-static bool resize_job(const struct view *view, struct plan *plan, job_id id,
-                       uint32_t gpus)
+static bool resize_job(const struct elastic *elastic, const struct view *view,
+                       struct plan *plan, job_id id, uint32_t gpus)
 {
     const struct job *job = &view->jobs[id];
     size_t mark = plan_mark(plan);
-    if (!grant_gpus(plan, id, gpus))
+    if (plan_changes(plan, id) || !grant_gpus(elastic, plan, id, gpus))
         return false;
     if (job->pause_ns <= job->grace_ns || !has_pending_gpus(plan, id))
         return true;
@@ -288,11 +303,11 @@ static bool resize_job(const struct view *view, struct plan *plan, job_id id,
 }
 
 /* Start a job with at most 'gpus', halved until it fits; returns how many, 0: not started. */
-static uint32_t start_halved(struct plan *plan, job_id job, uint32_t gpus,
-                             uint32_t least)
+static uint32_t start_halved(const struct elastic *elastic, struct plan *plan,
+                             job_id job, uint32_t gpus, uint32_t least)
 {
     for (;;) {
-        if (grant_gpus(plan, job, gpus))
+        if (grant_gpus(elastic, plan, job, gpus))
             return gpus;
         if (gpus <= least)
             return 0;
@@ -312,7 +327,7 @@ static double gain_of_halving(const struct elastic *elastic, const struct view *
     const struct gains_job *other = &elastic->shares[arrival];
     uint32_t half = job->gpus_now - job->gpus_now / 2;
     bool silent = gains_are_unknown(share);
-    if (half == job->gpus_now || half < job->gpus_min || resize_s(job) >= seconds ||
+    if (half == job->gpus_now || half < job->gpus_min || share->resize_s >= seconds ||
         (silent && half < share->least))
         return NAN;
     if (silent && gains_are_unknown(other))
@@ -346,7 +361,7 @@ static uint32_t halve_running_job(struct elastic *elastic, const struct view *vi
     if (found == UINT32_MAX)
         return room;
     uint32_t now = view->jobs[elastic->jobs[found]].gpus_now;
-    if (resize_job(view, plan, elastic->jobs[found], now - now / 2))
+    if (resize_job(elastic, view, plan, elastic->jobs[found], now - now / 2))
         room += now / 2;
     return room;
 }
@@ -377,7 +392,7 @@ static uint32_t start_in_node_set(struct elastic *elastic, const struct view *vi
     uint32_t there = halve_running_job(elastic, view, plan, arrival, before);
     uint32_t got = 0;
     if (there > before && there >= least)
-        got = start_halved(plan, id, gpus < there ? gpus : there, least);
+        got = start_halved(elastic, plan, id, gpus < there ? gpus : there, least);
     if (got == 0)
         plan_undo(plan, mark);
     else
@@ -443,7 +458,7 @@ static uint32_t shrink_jobs(struct elastic *elastic, const struct view *view,
         uint32_t now = view->jobs[elastic->jobs[i]].gpus_now;
         uint32_t gpus = elastic->shares[i].gpus;
         if ((any || is_large_change(elastic, now, gpus)) &&
-            resize_job(view, plan, elastic->jobs[i], gpus))
+            resize_job(elastic, view, plan, elastic->jobs[i], gpus))
             room += now - gpus;
     }
     return room;
@@ -459,7 +474,7 @@ static uint32_t start_waiting_jobs(struct elastic *elastic, const struct view *v
         uint32_t got = 0;
         room = shrink_jobs(elastic, view, plan, room, gpus, INFINITY);
         if (least <= room)
-            got = start_halved(plan, id, gpus < room ? gpus : room, least);
+            got = start_halved(elastic, plan, id, gpus < room ? gpus : room, least);
         if (got == 0 && view->jobs[id].set)
             got = start_in_node_set(elastic, view, plan, i, &room);
         if (got == 0)
@@ -477,7 +492,7 @@ static void grow_jobs(struct elastic *elastic, const struct view *view,
                       struct plan *plan, uint32_t room, double seconds)
 {
     uint32_t count = sort_grows(elastic, view, seconds);
-    uint32_t coming = room > view->free->gpu_count ? room - view->free->gpu_count : 0;
+    uint32_t coming = room > elastic->free ? room - elastic->free : 0;
     for (uint32_t g = 0; g < count; g++) {
         uint32_t i = elastic->grows[g].value;
         const struct job *job = &view->jobs[elastic->jobs[i]];
@@ -491,8 +506,8 @@ static void grow_jobs(struct elastic *elastic, const struct view *view,
         if (gpus <= now || !is_large_change(elastic, now, gpus) ||
             !growth_pays(job, share, gpus, seconds))
             continue;
-        bool later = resize_s(job) > 0 && coming > 0;
-        if (later || resize_job(view, plan, elastic->jobs[i], gpus))
+        bool later = share->resize_s > 0 && coming > 0;
+        if (later || resize_job(elastic, view, plan, elastic->jobs[i], gpus))
             room -= gpus - now;
     }
 }
@@ -519,10 +534,12 @@ static void begin_epoch(struct elastic *elastic, const struct view *view,
     double seconds = (double)elastic->length_ns * 1e-9;
     elastic->shrink_next = 0;
     elastic->shrink_count = sort_shrinks(elastic, view, seconds);
-    uint32_t room = start_waiting_jobs(elastic, view, plan, view->free->gpu_count);
+    uint32_t room = start_waiting_jobs(elastic, view, plan, elastic->free);
     grow_jobs(elastic, view, plan, room, seconds);
     int64_t at_ns = shrinks_done_ns(elastic, view, plan);
-    elastic->grow_ns = at_ns > view->now_ns ? at_ns : INT64_MAX;
+    if (at_ns > view->now_ns &&
+        (elastic->grow_ns == INT64_MAX || at_ns > elastic->grow_ns))
+        elastic->grow_ns = at_ns;
 }
 
 /* The shrinks are done: let others grow. */
@@ -530,8 +547,7 @@ static void use_freed_gpus(struct elastic *elastic, const struct view *view,
                            struct plan *plan)
 {
     elastic->shrink_next = elastic->shrink_count = 0;
-    elastic->grow_ns = INT64_MAX;
-    uint32_t room = start_waiting_jobs(elastic, view, plan, view->free->gpu_count);
+    uint32_t room = start_waiting_jobs(elastic, view, plan, elastic->free);
     grow_jobs(elastic, view, plan, room,
               (double)(elastic->next_ns - view->now_ns) * 1e-9);
 }
@@ -541,7 +557,7 @@ static void use_freed_gpus(struct elastic *elastic, const struct view *view,
 static void start_arrivals(struct elastic *elastic, const struct view *view,
                            struct plan *plan)
 {
-    uint32_t room = view->free->gpu_count;
+    uint32_t room = elastic->free;
     for (uint32_t i = elastic->running; i < elastic->count; i++) {
         job_id id = elastic->jobs[i];
         uint32_t least = view->jobs[id].gpus_min;
@@ -550,7 +566,7 @@ static void start_arrivals(struct elastic *elastic, const struct view *view,
         if (room < gpus && !view->jobs[id].set)
             room = halve_running_job(elastic, view, plan, i, room);
         if (least <= room)
-            got = start_halved(plan, id, gpus < room ? gpus : room, least);
+            got = start_halved(elastic, plan, id, gpus < room ? gpus : room, least);
         if (got == 0 && view->jobs[id].set)
             got = start_in_node_set(elastic, view, plan, i, &room);
         if (got == 0)
@@ -597,7 +613,7 @@ static bool start_at_once(const struct elastic *elastic, struct plan *plan,
 {
     double fair = fmin(fmax(elastic->fair, job->gpus_min), job->gpus_max);
     return !plan_is_full(plan) &&
-           start_halved(plan, id, (uint32_t)fair, job->gpus_min) > 0;
+           start_halved(elastic, plan, id, (uint32_t)fair, job->gpus_min) > 0;
 }
 
 void elastic_between(struct elastic *elastic, const struct view *view,

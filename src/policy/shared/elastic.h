@@ -4,7 +4,8 @@
  * A policy that determines how many GPUs each job should have is written as
  *
  *     if (elastic_begins(&elastic, view)) {
- *         elastic_gather(&elastic, view);
+ *         elastic_start(&elastic, view);
+ *         elastic_gather(&elastic, view, TYPE_NONE);
  *         ... set elastic.shares[0 .. count) from elastic.gpus ...
  *         elastic_apply(&elastic, view, plan);
  *     }
@@ -27,6 +28,9 @@
  * one: a running job gives it half of its GPUs, chosen so that the two together gain
  * most.  Where epochs are long, the GPUs of a job that ends are redistributed at once.
  * Gangs of a fixed size run beside, and their GPUs are not distributed.
+ *
+ * A policy that starts jobs itself sets 'apart': then elastic jobs alone are looked at, once
+ * they run.  One that gathers the jobs of each type in turn moves none to a slower type.
  */
 #pragma once
 
@@ -51,12 +55,17 @@ struct elastic {
     /* settings */
     int64_t epoch_ns;
     double hysteresis;
+    bool apart;  /* the policy starts jobs itself */
+    bool closed; /* free GPUs are left to others   */
 
     /* of this epoch */
     struct gains_job *shares; /* running jobs first, then those that may start */
     job_id *jobs;             /* the job of each share */
     uint32_t count, running;  /* number of shares, and of those that run */
     uint32_t gpus;            /* GPUs to distribute */
+    uint32_t free;            /* those of them that no job has */
+    uint32_t type;            /* of which they are; TYPE_NONE: of any */
+    const struct bits *avoid; /* nodes on which no job grows, or NULL */
     double fair;              /* GPUs per job, divided evenly */
     int64_t length_ns;
     enum elastic_reason reason;
@@ -100,11 +109,14 @@ void elastic_observe(struct elastic *elastic, const struct view *view,
 /* An epoch begins and something has changed, or a job has arrived and finds no GPUs. */
 bool elastic_begins(const struct elastic *elastic, const struct view *view);
 
+/* Say why sizes are computed, and when again. */
+void elastic_start(struct elastic *elastic, const struct view *view);
+
 /*
- * List the jobs that may have GPUs, with 'least' and 'most' and a flat curve, and
- * count the GPUs.
+ * List the jobs that may have GPUs of this type, TYPE_NONE: of any, with 'least' and 'most'
+ * and a flat curve, and count the GPUs.
  */
-void elastic_gather(struct elastic *elastic, const struct view *view);
+void elastic_gather(struct elastic *elastic, const struct view *view, uint32_t type);
 
 /* Resize and start jobs so that they have the GPUs of 'shares', as far as possible. */
 void elastic_apply(struct elastic *elastic, const struct view *view, struct plan *plan);

@@ -36,6 +36,7 @@ struct gains_job {
     struct curve_ahead ahead; /* the rest of its curve; FAMILY_FLAT: gains nothing */
     double work_s, fixed_s;   /* of a step: divided by the GPUs, and constant */
 
+    double resize_s;  /* that a change of its size costs it           */
     double second;    /* worth of a second saved; 0: judged by its curve */
     double half_gpus; /* if not: GPUs at a parallel efficiency of 1/2    */
 };
