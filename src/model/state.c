@@ -84,6 +84,7 @@ void state_release(struct state *state)
 {
     if (state->ids)
         map_release(&state->ids->slots);
+    state->ids = NULL;
     calendar_release(&state->calendar);
 }
 

@@ -14,6 +14,7 @@
  */
 #include "policy/gavel/gavel.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -26,6 +27,12 @@
  * suits it least badly, for good.  Meanwhile any job may use it.
  */
 #define BATCH_S 1920.0
+
+/*
+ * Of the jobs that wait for one GPU so many are assigned, the shortest: the others would
+ * be last in the queues.
+ */
+#define ASSIGNED_MIN 2048
 
 #define PUBLISHED_MAX 4096 /* waiting jobs that are assigned one by one */
 
@@ -159,8 +166,21 @@ static int allox_published(void *self, struct gavel_call *call, struct error *er
     return 0;
 }
 
+/* Of one GPU the shortest first, larger gangs as they came. */
+static double allox_key(const struct gavel_call *call, uint32_t at)
+{
+    double best = 0;
+    if (call->gang[at] > 1)
+        return (double)call->view->jobs[call->jobs[at]].submit_ns * 1e-9;
+    for (uint32_t c = 0; c < call->type_count; c++)
+        best = fmax(best, call->rate[(size_t)at * call->type_count + c]);
+    return best > 0 ? call->steps[at] / best : INFINITY;
+}
+
 static const struct gavel_rule allox_rule = { .shares = allox_shares,
                                               .published = allox_published,
+                                              .key = allox_key,
+                                              .waiting_min = ASSIGNED_MIN,
                                               .blind = BLIND_TRUE,
                                               .patience_s = BATCH_S };
 

@@ -33,6 +33,7 @@ static int fifo_shares(void *self, struct gavel_call *call, struct error *err)
 static const struct gavel_rule fifo_rule = { .shares = fifo_shares,
                                              .published = gavel_published_fifo,
                                              .blind = BLIND_TRUE,
+                                             .in_order = true,
                                              .strict = true };
 
 static int fifo_init(void *self, const struct view *view, uint64_t seed,

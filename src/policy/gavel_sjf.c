@@ -41,6 +41,13 @@ static void give_fastest_type(struct gavel_call *call, uint32_t at, double *room
     call->x[(size_t)at * call->type_count + best] = 1;
 }
 
+/* How soon it could end. */
+static double sjf_key(const struct gavel_call *call, uint32_t at)
+{
+    double rate_per_s = fastest_rate(call, at);
+    return rate_per_s > 0 ? call->steps[at] / rate_per_s : INFINITY;
+}
+
 static int sjf_shares(void *self, struct gavel_call *call, struct error *err)
 {
     struct sort_item *items =
@@ -49,10 +56,9 @@ static int sjf_shares(void *self, struct gavel_call *call, struct error *err)
     uint32_t count = 0;
     memcpy(room, call->capacity, call->type_count * sizeof *room);
     for (uint32_t at = 0; at < call->job_count; at++) {
-        double rate_per_s = fastest_rate(call, at);
-        if (rate_per_s > 0)
-            items[count++] =
-                (struct sort_item){ .key = call->steps[at] / rate_per_s, .value = at };
+        double key_s = sjf_key(call, at);
+        if (key_s < INFINITY)
+            items[count++] = (struct sort_item){ .key = key_s, .value = at };
     }
     sort_items(items, items + call->job_count, count);
     for (uint32_t i = 0; i < count; i++)
@@ -61,6 +67,7 @@ static int sjf_shares(void *self, struct gavel_call *call, struct error *err)
 }
 
 static const struct gavel_rule sjf_rule = { .shares = sjf_shares,
+                                            .key = sjf_key,
                                             .blind = BLIND_FIRST };
 
 static int sjf_init(void *self, const struct view *view, uint64_t seed,

@@ -105,10 +105,20 @@ struct gavel_rule {
     void (*demand)(void *self, const struct gavel_call *call, uint32_t at,
                    struct gavel_demand *ret_demand);
 
+    /*
+     * Optional, where no more jobs can get a share than fit: the order in which waiting
+     * jobs of equal demand get one, the smallest first.  Such a rule is asked about the
+     * jobs that do not wait, and of those that wait with equal demands, about the first
+     * that fit and 'waiting_min' at least.
+     */
+    double (*key)(const struct gavel_call *call, uint32_t at);
+    uint32_t waiting_min;
+
     bool by_class; /* equal jobs get equal shares, whatever each has done: see count */
     enum instance_blind blind; /* aware=false */
     double patience_s;         /* ours: shares are not made again so soon */
     bool by_entity;            /* demands depend on the job's entity */
+    bool in_order;     /* shares go to jobs in order of arrival until one does not fit */
     bool strict;       /* who has no share does not run, even where there is room */
     bool pairs_itself; /* no pairs are listed, it adds those it wants */
     bool alone; /* wants call->alone_s: done/rate under an equal split, added up */

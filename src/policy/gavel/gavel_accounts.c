@@ -22,6 +22,55 @@
 #define PAIRED_CLASSES_MAX 512 /* more are not told apart where classes are paired */
 #define PAIR_LINES_MIN 16384
 
+/* --- lists of lines -------------------------------------------------------------------- */
+
+static void list_line(struct gavel_rounds *rounds, struct gavel_line *line,
+                      enum gavel_list which, bool in)
+{
+    struct gavel_lines *list = &rounds->lists[which];
+    uint32_t *place = &line->places[which];
+    if (in && *place == 0) {
+        list->lines[list->count++] = (uint32_t)(line - rounds->lines);
+        *place = list->count;
+    } else if (!in && *place > 0) {
+        uint32_t last = list->lines[--list->count];
+        list->lines[*place - 1] = last;
+        rounds->lines[last].places[which] = *place;
+        *place = 0;
+    }
+}
+
+void accounts_set_due(struct gavel_rounds *rounds, struct gavel_line *line, bool due)
+{
+    list_line(rounds, line, LIST_DUE, due);
+}
+
+/* Jobs that do not wait, where every job is a class of its own. */
+static void list_busy(struct gavel_rounds *rounds, job_id id, bool in)
+{
+    uint32_t *place = &rounds->members[id].busy;
+    if (rounds->by_class)
+        return;
+    if (in && *place == 0) {
+        rounds->busy[rounds->busy_count++] = id;
+        *place = rounds->busy_count;
+    } else if (!in && *place > 0) {
+        job_id last = rounds->busy[--rounds->busy_count];
+        rounds->busy[*place - 1] = last;
+        rounds->members[last].busy = *place;
+        *place = 0;
+    }
+}
+
+/* It is not looked at any more. */
+static void line_forget(struct gavel_rounds *rounds, struct gavel_line *line)
+{
+    for (uint32_t which = 0; which < LIST_COUNT; which++)
+        list_line(rounds, line, which, false);
+    line->near = line->choice = 0;
+    line->share = 0;
+}
+
 /* --- classes ------------------------------------------------------------------------- */
 
 static uint64_t hash_job(const struct gavel_common *common, const struct job *job,
@@ -96,7 +145,8 @@ static void line_init(struct gavel_line *line, uint32_t column, uint32_t a, uint
 {
     *line = (struct gavel_line){ .column = column,
                                  .classes = { a, b },
-                                 .due = { .at_ns = now_ns } };
+                                 .due = { .at_ns = now_ns },
+                                 .next_pair = { NONE, NONE } };
     group_init(&line->running[0], now_ns);
     group_init(&line->running[1], now_ns);
 }
@@ -113,7 +163,8 @@ static uint32_t add_class(struct gavel_common *common, const struct view *view,
                                    .match = match,
                                    .gang = view->jobs[id].gpus,
                                    .place = rounds->used_count,
-                                   .next_alike = NONE };
+                                   .next_alike = NONE,
+                                   .first_pair = NONE };
     group_init(&class->waiting, view->now_ns);
     rounds->used[rounds->used_count++] = c;
     if (rounds->by_class) {
@@ -134,28 +185,44 @@ static uint32_t *pair_chain(struct gavel_rounds *rounds, uint32_t column, uint32
     return &rounds->pair_alike[hash & rounds->pair_mask];
 }
 
-static void remove_pair(struct gavel_rounds *rounds, uint32_t place)
+/* Where the line after this one is named, among the pairs of a class. */
+static uint32_t *next_pair(struct gavel_line *line, uint32_t c)
 {
-    uint32_t at = rounds->pairs[place];
-    const struct gavel_line *line = &rounds->lines[at];
+    return &line->next_pair[line->classes[0] != c];
+}
+
+static void unlink_pair(struct gavel_rounds *rounds, uint32_t at, uint32_t c)
+{
+    uint32_t *link = &rounds->classes[c].first_pair;
+    while (*link != at)
+        link = next_pair(&rounds->lines[*link], c);
+    *link = *next_pair(&rounds->lines[at], c);
+}
+
+static void remove_pair(struct gavel_rounds *rounds, uint32_t at)
+{
+    struct gavel_line *line = &rounds->lines[at];
     uint32_t *link =
         pair_chain(rounds, line->column, line->classes[0], line->classes[1]);
     while (*link != at)
         link = &rounds->lines[*link].next;
     *link = line->next;
-    rounds->lines[at].next = rounds->pair_free;
+    unlink_pair(rounds, at, line->classes[0]);
+    if (line->classes[1] != line->classes[0])
+        unlink_pair(rounds, at, line->classes[1]);
+    line_forget(rounds, line);
+    line->next = rounds->pair_free;
     rounds->pair_free = at;
-    rounds->pairs[place] = rounds->pairs[--rounds->pair_count];
 }
 
-static void remove_class(struct gavel_rounds *rounds, uint32_t c)
+static void remove_class(struct gavel_common *common, uint32_t c)
 {
+    struct gavel_rounds *rounds = common->rounds;
     struct gavel_class *class = &rounds->classes[c];
-    for (uint32_t i = rounds->pair_count; i-- > 0;) {
-        const struct gavel_line *line = &rounds->lines[rounds->pairs[i]];
-        if (line->classes[0] == c || line->classes[1] == c)
-            remove_pair(rounds, i);
-    }
+    while (class->first_pair != NONE)
+        remove_pair(rounds, class->first_pair);
+    for (uint32_t column = 0; column < common->type_count; column++)
+        line_forget(rounds, rounds_alone(common, c, column));
     if (rounds->by_class) {
         uint32_t *link = chain_of(rounds, class->hash);
         while (*link != c)
@@ -192,10 +259,16 @@ uint32_t accounts_pair_line(struct gavel_common *common, uint32_t column, uint32
     } else {
         return NONE;
     }
-    line_init(&rounds->lines[at], column, low, high, 0);
-    rounds->lines[at].next = *head;
+    struct gavel_line *line = &rounds->lines[at];
+    line_init(line, column, low, high, 0);
+    line->next = *head;
     *head = at;
-    rounds->pairs[rounds->pair_count++] = at;
+    line->next_pair[0] = rounds->classes[low].first_pair;
+    rounds->classes[low].first_pair = at;
+    if (high != low) {
+        line->next_pair[1] = rounds->classes[high].first_pair;
+        rounds->classes[high].first_pair = at;
+    }
     return at;
 }
 
@@ -235,13 +308,28 @@ double accounts_owed(const struct gavel_rounds *rounds, const struct gavel_line 
     return bound_due(rounds, line, accrual_at(&line->due, now_ns)) / rounds->round_s;
 }
 
+double accounts_key_until(const struct gavel_rounds *rounds,
+                          const struct gavel_line *line, int64_t until_ns)
+{
+    return line_units(rounds, line) + accounts_owed(rounds, line, until_ns);
+}
+
 /* A line's slope follows from its units and those that run.  What is not due is not owed. */
 static void turn_line(struct gavel_rounds *rounds, struct gavel_line *line,
                       int64_t now_ns)
 {
     double units = line_units(rounds, line);
-    accrual_turn(&line->due, now_ns, units > 0 ? units - line_running(line) : 0);
+    uint32_t running = line_running(line);
+    accrual_turn(&line->due, now_ns, units > 0 ? units - running : 0);
     line->due.sum_s = units > 0 ? bound_due(rounds, line, line->due.sum_s) : 0;
+    list_line(rounds, line, LIST_RUNNING, running > 0);
+    if (rounds->near_number > 0 && line->near != rounds->near_number && units > 0 &&
+        accounts_key_until(rounds, line, rounds->near_until_ns) >= rounds->near_floor) {
+        line->near = rounds->near_number;
+        rounds->near[rounds->near_count++] = (uint32_t)(line - rounds->lines);
+        if (rounds->near_count == rounds->alone_count + rounds->pair_max)
+            rounds->near_number = 0; /* the list is full: make another */
+    }
 }
 
 /* What a member pays per second where it makes so many steps per second. */
@@ -273,6 +361,91 @@ void accounts_turn_pair(struct gavel_common *common, uint32_t at, int64_t now_ns
     turn_running(rounds, &rounds->lines[at], 1, now_ns);
 }
 
+/* --- queues of waiting jobs, where every job is a class of its own ------------------------- */
+
+static uint32_t find_queue(struct gavel_rounds *rounds, const struct job *job)
+{
+    uint32_t empty = NONE;
+    uint32_t set = node_set_number(job->set);
+    for (uint32_t i = 0; i < rounds->queue_count; i++) {
+        const struct gavel_queue *queue = &rounds->queues[i];
+        if (queue->gpus == job->gpus && queue->types == job->types && queue->set == set)
+            return i;
+        if (queue->by_arrival.count == 0)
+            empty = i;
+    }
+    uint32_t at = empty == NONE ? rounds->queue_count++ : empty;
+    struct gavel_queue *queue = &rounds->queues[at];
+    *queue =
+        (struct gavel_queue){ .gpus = job->gpus, .types = job->types, .set = set };
+    tree_init(&queue->by_arrival);
+    tree_init(&queue->by_key);
+    return at;
+}
+
+static int64_t key_of(struct gavel_common *common, const struct view *view, job_id id)
+{
+    struct gavel_call call;
+    struct gavel_times times = { .now_s = (double)view->now_ns / 1e9 };
+    struct gavel_rows rows = { .jobs = &id, .count = 1 };
+    gavel_prepare(common, view, &times, &rows, NULL, &call);
+    double key_s = common->gavel->rule->key(&call, 0);
+    return key_s < 9e9 ? (int64_t)(key_s * 1e9) : INT64_MAX;
+}
+
+static void enter_queue(struct gavel_common *common, const struct view *view, job_id id)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    struct gavel_member *member = &rounds->members[id];
+    uint64_t ticket = common->entries[id].ticket;
+    member->queue = find_queue(rounds, &view->jobs[id]);
+    struct gavel_queue *queue = &rounds->queues[member->queue];
+    tree_insert(&rounds->arrivals, &queue->by_arrival, id, (int64_t)ticket, ticket, 0);
+    if (common->gavel->rule->key)
+        tree_insert(&rounds->keys, &queue->by_key, id, key_of(common, view, id), ticket,
+                    0);
+}
+
+static void leave_queue(struct gavel_common *common, job_id id)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    struct gavel_queue *queue = &rounds->queues[rounds->members[id].queue];
+    tree_remove(&rounds->arrivals, &queue->by_arrival, id);
+    if (common->gavel->rule->key)
+        tree_remove(&rounds->keys, &queue->by_key, id);
+}
+
+/* It waits for GPUs from now on, or does not. */
+static void set_waits(struct gavel_common *common, const struct view *view, job_id id,
+                      bool waits)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    struct gavel_member *member = &rounds->members[id];
+    if (member->waits == waits)
+        return;
+    member->waits = waits;
+    rounds->waiting_count += waits ? 1 : UINT32_MAX;
+    if (rounds->by_class)
+        return;
+    if (waits)
+        enter_queue(common, view, id);
+    else
+        leave_queue(common, id);
+    list_busy(rounds, id, !waits);
+}
+
+void accounts_order_again(struct gavel_common *common, const struct view *view)
+{
+    const struct gavel_rounds *rounds = common->rounds;
+    for (uint32_t i = 0; i < common->job_count; i++) {
+        job_id id = common->jobs[i];
+        if (!rounds->members[id].waits)
+            continue;
+        leave_queue(common, id);
+        enter_queue(common, view, id);
+    }
+}
+
 /* --- where jobs are ------------------------------------------------------------------------ */
 
 static void enter_tree(struct gavel_common *common, job_id id)
@@ -284,20 +457,20 @@ static void enter_tree(struct gavel_common *common, job_id id)
 }
 
 /* It is where its class waits, in the tree if it waits for GPUs. */
-static void leave_group(struct gavel_common *common, job_id id, int64_t now_ns)
+static void leave_group(struct gavel_common *common, const struct view *view, job_id id)
 {
+    int64_t now_ns = view->now_ns;
     struct gavel_rounds *rounds = common->rounds;
     struct gavel_member *member = &rounds->members[id];
     double credit_s = accounts_credit(common, id, now_ns);
     if (member->waits || member->line != NONE)
         tree_remove(&rounds->trees, &group_of(rounds, id)->tree, id);
-    rounds->waiting_count -= member->waits;
+    set_waits(common, view, id, false);
     if (member->line != NONE) {
         turn_line(rounds, &rounds->lines[member->line], now_ns);
         rounds->classes[member->class].seated--;
     }
     member->line = NONE;
-    member->waits = false;
     member->mate = JOB_NONE;
     member->anchor_s =
         credit_s - accrual_at(&rounds->classes[member->class].waiting.accrual, now_ns);
@@ -353,13 +526,12 @@ void accounts_follow(struct gavel_common *common, const struct view *view, job_i
         return;
     job_id mate_before = member->mate;
     if (line != member->line || waits != member->waits)
-        leave_group(common, id, view->now_ns);
+        leave_group(common, view, id);
     if (line != NONE && member->line == NONE)
         enter_line(common, id, line, mate, view->now_ns);
     member->mate = mate;
     if (waits && !member->waits) {
-        member->waits = true;
-        rounds->waiting_count++;
+        set_waits(common, view, id, true);
         enter_tree(common, id);
     }
     /* The other one is in another line from now on, too. */
@@ -391,6 +563,7 @@ void accounts_add(struct gavel_common *common, const struct view *view, job_id i
     rounds->members[id].anchor_s =
         -accrual_at(&rounds->classes[c].waiting.accrual, view->now_ns);
     accounts_turn_class(common, c, view->now_ns);
+    list_busy(rounds, id, true);
     accounts_follow(common, view, id);
 }
 
@@ -404,12 +577,10 @@ static job_id other_example(const struct gavel_common *common, uint32_t c)
          column++)
         found = tree_first(&rounds->trees,
                            &rounds_alone(common, c, column)->running[0].tree);
-    for (uint32_t i = 0; found == TREE_NONE && i < rounds->pair_count; i++) {
-        const struct gavel_line *line = &rounds->lines[rounds->pairs[i]];
-        for (uint32_t side = 0; side < 2 && found == TREE_NONE; side++)
-            if (line->classes[side] == c)
-                found = tree_first(&rounds->trees, &line->running[side].tree);
-    }
+    for (uint32_t at = class->first_pair; found == TREE_NONE && at != NONE;
+         at = *next_pair(&rounds->lines[at], c))
+        found = tree_first(&rounds->trees,
+                           &rounds->lines[at].running[rounds->lines[at].classes[0] != c].tree);
     for (uint32_t i = 0; found == TREE_NONE && i < common->job_count; i++)
         if (rounds->members[common->jobs[i]].class == c)
             found = common->jobs[i]; /* all of them are just stopping */
@@ -422,11 +593,12 @@ void accounts_remove(struct gavel_common *common, const struct view *view, job_i
     uint32_t c = rounds->members[id].class;
     struct gavel_class *class = &rounds->classes[c];
     job_id mate = rounds->members[id].mate;
-    leave_group(common, id, view->now_ns);
+    leave_group(common, view, id);
+    list_busy(rounds, id, false);
     rounds->members[id].class = NONE;
     class->count--;
     if (class->count == 0) {
-        remove_class(rounds, c);
+        remove_class(common, c);
     } else {
         if (class->example == id)
             class->example = other_example(common, c);
@@ -463,8 +635,14 @@ void accounts_init(struct gavel_common *common, const struct view *view,
     rounds->free_classes = arena_array(run, uint32_t, jobs);
     rounds->alike = make_chains(run, rounds->by_class ? jobs : 0, &rounds->alike_mask);
     rounds->lines = arena_array(run, struct gavel_line, jobs * k + rounds->pair_max);
-    rounds->pairs = arena_array(run, uint32_t, rounds->pair_max + 1);
     rounds->pair_alike = make_chains(run, rounds->pair_max, &rounds->pair_mask);
     rounds->members = arena_array(run, struct gavel_member, jobs);
     tree_pool_init(&rounds->trees, run, view->job_max);
+    if (rounds->by_class)
+        return;
+    rounds->queues = arena_array(run, struct gavel_queue, jobs);
+    rounds->busy = arena_array(run, job_id, jobs);
+    tree_pool_init(&rounds->arrivals, run, view->job_max);
+    if (common->gavel->rule->key)
+        tree_pool_init(&rounds->keys, run, view->job_max);
 }

@@ -15,7 +15,22 @@
 
 #define EQUAL_S 1e-6 /* credits that differ by less are equal */
 
+/* Of lines that are due something, so many are looked at, for so many rounds. */
+#define NEAR_MIN 256
+#define NEAR_PER_GPU 12
+#define NEAR_ROUNDS 8
+
 /* --- units of a line ----------------------------------------------------------------------- */
+
+/* The line may have other units than now: before they are counted. */
+static void touch_line(struct gavel_rounds *rounds, struct gavel_line *line)
+{
+    if (line->choice == rounds->choice)
+        return;
+    line->choice = rounds->choice;
+    line->want = rounds->choose_running ? 0 : line_running(line);
+    rounds->touched[rounds->touched_count++] = (uint32_t)(line - rounds->lines);
+}
 
 static uint32_t jobs_per_unit(const struct gavel_line *line)
 {
@@ -54,6 +69,7 @@ static uint32_t count_units(const struct gavel_line *line, double least)
 static void give_units(struct gavel_rounds *rounds, struct gavel_line *line, int64_t n,
                        double *room)
 {
+    touch_line(rounds, line);
     line->want += (uint32_t)n;
     room[line->column] -= (double)n * gang_of(rounds, line);
     rounds->classes[line->classes[0]].left -= (uint32_t)(n * jobs_per_unit(line));
@@ -104,15 +120,39 @@ static uint32_t count_together_elsewhere(struct gavel_common *common,
     return count;
 }
 
+/* Count the members of a class that may be chosen, if that was not done. */
+static struct gavel_class *touch_class(struct gavel_common *common,
+                                       const struct view *view, uint32_t c)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    struct gavel_class *class = &rounds->classes[c];
+    if (class->choice == rounds->choice)
+        return class;
+    class->choice = rounds->choice;
+    class->left =
+        class->waiting.tree.count + (rounds->choose_running ? class->seated : 0);
+    if (!rounds->choose_running && class->left > 0 &&
+        !may_find_room(common, view, class))
+        class->left = 0;
+    class->next_waiting = tree_first(&rounds->trees, &class->waiting.tree);
+    class->movers = JOB_NONE;
+    class->tried = 0;
+    return class;
+}
+
 static void begin_line(struct gavel_common *common, const struct view *view,
-                       uint32_t at, bool running)
+                       uint32_t at)
 {
     struct gavel_rounds *rounds = common->rounds;
     struct gavel_line *line = &rounds->lines[at];
-    const struct gavel_class *class = &rounds->classes[line->classes[0]];
+    if (line->choice == rounds->choice)
+        return;
+    touch_line(rounds, line);
+    const struct gavel_class *class = touch_class(common, view, line->classes[0]);
+    if (line_is_pair(line))
+        touch_class(common, view, line->classes[1]);
     uint32_t runs = line_running(line);
     double units = line_units(rounds, line);
-    line->want = running ? 0 : runs;
     if (!(units > 0))
         return;
     line->fresh = class->waiting.tree.count;
@@ -126,27 +166,64 @@ static void begin_line(struct gavel_common *common, const struct view *view,
         rounds->listed[rounds->listed_count++] = at;
 }
 
+/*
+ * Where very many lines are due something, as where every job is a class of its own, only
+ * those are looked at whose keys can be among the largest in the next rounds.  A key grows
+ * with time until its line runs, so what it can be at most is known.  False: there
+ * are few lines.
+ */
+static bool use_near(struct gavel_common *common, const struct view *view)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    const struct gavel_lines *due = &rounds->lists[LIST_DUE];
+    double most = NEAR_MIN;
+    for (uint32_t c = 0; c < common->type_count; c++)
+        most += NEAR_PER_GPU * common->capacity[c];
+    if (due->count <= 2 * most) {
+        rounds->near_number = 0;
+        return false;
+    }
+    if (rounds->near_number > 0 && view->now_ns <= rounds->near_until_ns &&
+        rounds->near_left > most / 2)
+        return true;
+    rounds->near_number = ++rounds->near_made;
+    rounds->near_until_ns = view->now_ns + NEAR_ROUNDS * common->gavel->round_ns;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < due->count; i++)
+        rounds->items[count++] =
+            (struct sort_item){ -accounts_key_until(rounds,
+                                                    &rounds->lines[due->lines[i]],
+                                                    rounds->near_until_ns),
+                                due->lines[i] };
+    sort_items(rounds->items, rounds->item_scratch, count);
+    rounds->near_count = 0;
+    for (uint32_t i = 0; i < (uint32_t)most; i++) {
+        rounds->near[rounds->near_count++] = rounds->items[i].value;
+        rounds->lines[rounds->items[i].value].near = rounds->near_number;
+    }
+    rounds->near_floor = -rounds->items[(uint32_t)most].key;
+    return true;
+}
+
 /* 'running': jobs that run count as well as those that wait; or these alone. */
 static void begin_choice(struct gavel_common *common, const struct view *view,
                          bool running)
 {
     struct gavel_rounds *rounds = common->rounds;
-    uint32_t k = common->type_count;
+    const struct gavel_lines *runs = &rounds->lists[LIST_RUNNING];
+    rounds->choice++;
+    rounds->choose_running = running;
     rounds->listed_count = rounds->unit_count = rounds->leaver_count = 0;
-    for (uint32_t i = 0; i < rounds->used_count; i++) {
-        struct gavel_class *class = &rounds->classes[rounds->used[i]];
-        class->left = class->waiting.tree.count + (running ? class->seated : 0);
-        if (!running && class->left > 0 && !may_find_room(common, view, class))
-            class->left = 0;
-        class->next_waiting = tree_first(&rounds->trees, &class->waiting.tree);
-        class->movers = JOB_NONE;
-        class->tried = 0;
-    }
-    for (uint32_t i = 0; i < rounds->used_count; i++)
-        for (uint32_t c = 0; c < k; c++)
-            begin_line(common, view, rounds->used[i] * k + c, running);
-    for (uint32_t i = 0; running && i < rounds->pair_count; i++)
-        begin_line(common, view, rounds->pairs[i], running);
+    rounds->touched_count = 0;
+    for (uint32_t i = 0; running && i < runs->count; i++)
+        begin_line(common, view, runs->lines[i]);
+    bool all = !use_near(common, view);
+    const uint32_t *due = all ? rounds->lists[LIST_DUE].lines : rounds->near;
+    uint32_t count = all ? rounds->lists[LIST_DUE].count : rounds->near_count;
+    for (uint32_t i = 0; i < count; i++)
+        if (running || !line_is_pair(&rounds->lines[due[i]]))
+            begin_line(common, view, due[i]);
+    rounds->near_left = rounds->listed_count;
 }
 
 /* --- which units are to run ---------------------------------------------------------------- */
@@ -258,7 +335,8 @@ static void choose_to_stay(struct gavel_common *common, uint32_t c, double *room
     struct gavel_rounds *rounds = common->rounds;
     for (uint32_t column = 0; column < common->type_count; column++) {
         struct gavel_line *line = rounds_alone(common, c, column);
-        while (line->want < line_running(line) && rounds->classes[c].left > 0 &&
+        while (line->choice == rounds->choice && line->want < line_running(line) &&
+               rounds->classes[c].left > 0 &&
                rounds->classes[c].gang <= room[column])
             give_units(rounds, line, 1, room);
     }
@@ -279,24 +357,20 @@ static void choose_to_come(struct gavel_common *common, uint32_t c, double *room
 }
 
 /* What is left over goes to any class that can use it, the one that is owed most first. */
-static void choose_rest(struct gavel_common *common, const struct view *view,
-                        double *room, bool running)
+static void choose_rest_by_credit(struct gavel_common *common, const struct view *view,
+                                  double *room, bool running)
 {
     struct gavel_rounds *rounds = common->rounds;
     uint32_t count = 0;
-    if (gavel_is_full(common, room))
-        return;
     for (uint32_t i = 0; i < rounds->used_count; i++) {
-        const struct gavel_class *class = &rounds->classes[rounds->used[i]];
+        const struct gavel_class *class = touch_class(common, view, rounds->used[i]);
         if (class->left == 0)
             continue;
         job_id first =
             class->next_waiting == TREE_NONE ? class->example : class->next_waiting;
-        rounds->items[count++] = (struct sort_item){
-            .key = rounds->by_class ? -accounts_credit(common, first, view->now_ns)
-                                    : (double)common->entries[first].ticket,
-            .value = rounds->used[i]
-        };
+        rounds->items[count++] =
+            (struct sort_item){ .key = -accounts_credit(common, first, view->now_ns),
+                                .value = rounds->used[i] };
     }
     sort_items(rounds->items, rounds->item_scratch, count);
     for (uint32_t i = 0; running && i < count && !gavel_is_full(common, room); i++)
@@ -305,12 +379,67 @@ static void choose_rest(struct gavel_common *common, const struct view *view,
         choose_to_come(common, rounds->items[i].value, room);
 }
 
+static bool fits_somewhere(const struct gavel_common *common,
+                           const struct gavel_queue *queue, const double *room)
+{
+    for (uint32_t c = 0; c < common->type_count; c++)
+        if (queue->types >> common->types[c] & 1 && queue->gpus <= room[c])
+            return true;
+    return false;
+}
+
+/* Of the queues that may fit the one whose next job came first; NULL: there is none. */
+static struct gavel_queue *first_queue(struct gavel_common *common, const double *room)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    struct gavel_queue *first = NULL;
+    for (uint32_t i = 0; i < rounds->queue_count; i++) {
+        struct gavel_queue *queue = &rounds->queues[i];
+        if (queue->next != TREE_NONE && fits_somewhere(common, queue, room) &&
+            (!first || common->entries[queue->next].ticket <
+                           common->entries[first->next].ticket))
+            first = queue;
+    }
+    return first;
+}
+
+/* The same where every job is a class of its own: the one that came first. */
+static void choose_rest_by_arrival(struct gavel_common *common, const struct view *view,
+                                   double *room, bool running)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    const struct gavel_lines *runs = &rounds->lists[LIST_RUNNING];
+    uint32_t count = 0;
+    for (uint32_t i = 0; running && i < runs->count; i++) {
+        const struct gavel_line *line = &rounds->lines[runs->lines[i]];
+        uint32_t c = line->classes[0];
+        if (!line_is_pair(line) && rounds->classes[c].left > 0)
+            rounds->items[count++] = (struct sort_item){
+                (double)common->entries[rounds->classes[c].example].ticket, c
+            };
+    }
+    sort_items(rounds->items, rounds->item_scratch, count);
+    for (uint32_t i = 0; i < count && !gavel_is_full(common, room); i++)
+        choose_to_stay(common, rounds->items[i].value, room);
+    for (uint32_t i = 0; i < rounds->queue_count; i++)
+        rounds->queues[i].next =
+            tree_first(&rounds->arrivals, &rounds->queues[i].by_arrival);
+    for (struct gavel_queue *queue; (queue = first_queue(common, room));) {
+        uint32_t c = rounds->members[queue->next].class;
+        queue->next = tree_next(&rounds->arrivals, queue->next);
+        if (touch_class(common, view, c)->left > 0)
+            choose_to_come(common, c, room);
+    }
+}
+
 /* Two jobs need not share while there is room for each. */
 static void part_pairs(struct gavel_common *common, double *room)
 {
     struct gavel_rounds *rounds = common->rounds;
-    for (uint32_t i = rounds->pair_count; i-- > 0 && !gavel_is_full(common, room);) {
-        struct gavel_line *line = &rounds->lines[rounds->pairs[i]];
+    for (uint32_t i = rounds->touched_count; i-- > 0 && !gavel_is_full(common, room);) {
+        struct gavel_line *line = &rounds->lines[rounds->touched[i]];
+        if (!line_is_pair(line))
+            continue;
         job_id second = rounds->classes[line->classes[1]].example;
         const double *rates = gavel_rates(common, second);
         while (line->want > 0) {
@@ -339,7 +468,12 @@ static void choose_units(struct gavel_common *common, const struct view *view,
         return;
     if (common->gavel->aware)
         move_up(common, room, running);
-    choose_rest(common, view, room, running);
+    if (gavel_is_full(common, room))
+        return;
+    if (rounds->by_class)
+        choose_rest_by_credit(common, view, room, running);
+    else
+        choose_rest_by_arrival(common, view, room, running);
     if (running)
         part_pairs(common, room);
 }
@@ -512,17 +646,15 @@ static void exchange_members(struct gavel_common *common, const struct view *vie
     }
 }
 
-static void exchange_in_class(struct gavel_common *common, const struct view *view,
-                              uint32_t c)
+static void exchange_with_slower(struct gavel_common *common, const struct view *view,
+                                 const struct gavel_line *fast)
 {
-    for (uint32_t a = 0; a < common->type_count; a++)
-        for (uint32_t b = 0; b < common->type_count; b++) {
-            const struct gavel_line *fast = rounds_alone(common, c, a);
-            const struct gavel_line *slow = rounds_alone(common, c, b);
-            if (line_running(fast) > 0 && line_running(slow) > 0 &&
-                fast->rate[0] > slow->rate[0])
-                exchange_members(common, view, fast, slow);
-        }
+    for (uint32_t column = 0; column < common->type_count; column++) {
+        const struct gavel_line *slow =
+            rounds_alone(common, fast->classes[0], column);
+        if (line_running(slow) > 0 && fast->rate[0] > slow->rate[0])
+            exchange_members(common, view, fast, slow);
+    }
 }
 
 /* From units to jobs: those that come, and those that leave. */
@@ -530,27 +662,26 @@ static void choose_members(struct gavel_common *common, const struct view *view,
                            bool running)
 {
     struct gavel_rounds *rounds = common->rounds;
-    uint32_t k = common->type_count;
-    for (uint32_t i = 0; running && i < rounds->pair_count; i++)
-        empty_line(common, view, &rounds->lines[rounds->pairs[i]]);
-    for (uint32_t i = 0; running && i < rounds->used_count; i++)
-        for (uint32_t c = 0; c < k; c++)
-            empty_line(common, view, rounds_alone(common, rounds->used[i], c));
-    for (uint32_t i = 0; running && i < rounds->pair_count; i++)
-        fill_line(common, view, &rounds->lines[rounds->pairs[i]]);
-    for (uint32_t i = 0; i < rounds->used_count; i++)
-        for (uint32_t c = 0; c < k; c++)
-            fill_line(common, view, rounds_alone(common, rounds->used[i], c));
-    for (uint32_t i = 0; running && i < rounds->used_count; i++) {
-        if (rounds->classes[rounds->used[i]].count < 2)
-            continue;
-        for (uint32_t c = 0; c < k; c++)
-            swap_members(common, view, rounds_alone(common, rounds->used[i], c), 0);
-        exchange_in_class(common, view, rounds->used[i]);
+    const struct gavel_lines *runs = &rounds->lists[LIST_RUNNING];
+    for (uint32_t i = 0; running && i < runs->count; i++)
+        empty_line(common, view, &rounds->lines[runs->lines[i]]);
+    for (uint32_t pairs = 2; pairs-- > 0;)
+        for (uint32_t i = 0; i < rounds->touched_count; i++) {
+            const struct gavel_line *line = &rounds->lines[rounds->touched[i]];
+            if (line_is_pair(line) == (pairs > 0))
+                fill_line(common, view, line);
+        }
+    for (uint32_t i = 0; running && i < runs->count; i++) {
+        const struct gavel_line *line = &rounds->lines[runs->lines[i]];
+        swap_members(common, view, line, 0);
+        if (line_is_pair(line))
+            swap_members(common, view, line, 1);
     }
-    for (uint32_t i = 0; running && i < rounds->pair_count; i++)
-        for (uint32_t side = 0; side < 2; side++)
-            swap_members(common, view, &rounds->lines[rounds->pairs[i]], side);
+    for (uint32_t i = 0; running && i < runs->count; i++) {
+        const struct gavel_line *line = &rounds->lines[runs->lines[i]];
+        if (!line_is_pair(line) && rounds->classes[line->classes[0]].count > 1)
+            exchange_with_slower(common, view, line);
+    }
 }
 
 void gavel_choose(struct gavel_common *common, const struct view *view, double *room,

@@ -468,17 +468,13 @@ static bool is_restless(const struct gavel_common *common, const struct plan *pl
     const struct gavel_rounds *rounds = common->rounds;
     if (rounds->waiting_count > 0 || plan_change_count(plan) > 0)
         return true;
-    for (uint32_t i = 0; i < rounds->used_count; i++)
-        for (uint32_t c = 0; c < common->type_count; c++) {
-            const struct gavel_line *line = rounds_alone(common, rounds->used[i], c);
+    for (uint32_t which = 0; which < LIST_COUNT; which++)
+        for (uint32_t i = 0; i < rounds->lists[which].count; i++) {
+            const struct gavel_line *line =
+                &rounds->lines[rounds->lists[which].lines[i]];
             if (fabs(line_units(rounds, line) - line_running(line)) > WHOLE)
                 return true;
         }
-    for (uint32_t i = 0; i < rounds->pair_count; i++) {
-        const struct gavel_line *line = &rounds->lines[rounds->pairs[i]];
-        if (fabs(line->share - line_running(line)) > WHOLE)
-            return true;
-    }
     return false;
 }
 
@@ -549,6 +545,10 @@ static int rounds_init(struct gavel_common *common, const struct view *view,
     rounds->items = arena_array(run, struct sort_item, rounds->item_max);
     rounds->item_scratch = arena_array(run, struct sort_item, rounds->item_max);
     rounds->listed = arena_array(run, uint32_t, lines);
+    rounds->touched = arena_array(run, uint32_t, lines);
+    rounds->near = arena_array(run, uint32_t, lines);
+    for (uint32_t which = 0; which < LIST_COUNT; which++)
+        rounds->lists[which].lines = arena_array(run, uint32_t, lines);
     rounds->units = arena_array(run, struct gavel_unit, 2 * jobs + 1);
     rounds->leavers = arena_array(run, job_id, jobs);
     rounds->rows = arena_array(run, job_id, jobs);

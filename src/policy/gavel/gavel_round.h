@@ -54,22 +54,27 @@ struct gavel_class {
     uint32_t seated;     /* of them, in lines                            */
     uint32_t place;      /* in the list of classes in use                */
     uint32_t next_alike; /* with the same hash                           */
+    uint32_t first_pair; /* line of two that it is in; NONE: it is in none */
     uint64_t hash;
     job_id example; /* a member; it gives the class its rates       */
     uint32_t match; /* reference that stands for it, where rates are estimated */
     double gang;
     bool asked;                 /* the policy was asked since it has members    */
+    uint32_t turned;            /* the number of the shares it was last turned for */
     double time;                /* part of its time that a member is to run     */
     double pace;                /* steps per second of that time                */
     struct gavel_group waiting; /* members that wait for GPUs                   */
 
     /* while a round is chosen */
+    uint32_t choice;     /* for which the rest is meant                       */
     uint32_t left;       /* members without a unit                            */
     uint32_t tried;      /* grants that were refused in this decision         */
     job_id next_waiting; /* the first that may not have been taken yet        */
     uint32_t movers;     /* those who lose their place: a list by next_mover   */
-    uint32_t row;        /* in the call                                       */
 };
+
+/* Lines that have something in common, in no order. */
+enum gavel_list { LIST_DUE, LIST_RUNNING, LIST_COUNT };
 
 struct gavel_line {
     uint32_t column;
@@ -80,8 +85,12 @@ struct gavel_line {
                                       of two of one class all are in the first   */
     double rate[2];                /* steps per second of a member, as known     */
     uint32_t next;                 /* pairs: with the same hash, or free         */
+    uint32_t next_pair[2];         /* pairs: of the first and of the second class */
+    uint32_t places[LIST_COUNT];   /* in lists of lines, from 1; 0: not there      */
+    uint32_t near;                 /* the number of the list of near lines it is on */
 
     /* while a round is chosen */
+    uint32_t choice; /* for which the rest is meant                */
     double target;  /* units due, and those owed, for one round   */
     uint32_t limit; /* units that there are members for           */
     uint32_t fresh; /* of them, by members that wait               */
@@ -99,6 +108,8 @@ struct gavel_member {
     bool keeps;    /* but not its GPUs                                   */
     job_id mate;   /* it shares them with, in its line                   */
     job_id next_mover;
+    uint32_t queue;  /* of jobs with the same demand, while it waits     */
+    uint32_t busy;   /* its place among jobs that do not wait, from 1    */
     uint32_t to;     /* column of its new place                          */
     double anchor_s; /* credit less what its group has accrued           */
 };
@@ -107,6 +118,16 @@ struct gavel_member {
 struct gavel_unit {
     job_id jobs[2]; /* the first to be placed, and the one beside it or JOB_NONE */
     uint32_t column;
+};
+
+/*
+ * Waiting jobs that fit where any of them fits, where every job is a class of its own: by
+ * arrival, and by the policy's key.
+ */
+struct gavel_queue {
+    uint32_t gpus, types, set;
+    struct tree by_arrival, by_key;
+    job_id next; /* while a round is chosen: the first that was not looked at */
 };
 
 struct gavel_rounds {
@@ -121,6 +142,7 @@ struct gavel_rounds {
     /* shares */
     struct pairs_solver *pair_solver; /* classes are paired; NULL: they are not */
     double drift; /* how far shares may be from those of now, relative       */
+    uint32_t shares_number;
     double level; /* what every job has, in GPUs per weight; 0: it is unknown */
 
     /* classes and lines; class c alone on a column is line c * types + column */
@@ -130,14 +152,32 @@ struct gavel_rounds {
     uint32_t *alike, alike_mask; /* by hash */
     struct gavel_line *lines;
     uint32_t alone_count;        /* lines of jobs alone; pairs follow */
-    uint32_t *pairs, pair_count; /* lines of pairs in use */
     uint32_t pair_free, pair_next, pair_max;
+    struct gavel_lines {
+        uint32_t *lines, count;
+    } lists[LIST_COUNT]; /* lines that are due something; that run */
     uint32_t *pair_alike, pair_mask; /* by hash */
     struct gavel_member *members;
     struct tree_pool trees;
     uint32_t waiting_count;
+    struct gavel_queue *queues; /* where every job is a class of its own */
+    uint32_t queue_count;
+    struct tree_pool arrivals, keys;
+    double ordered_for[TYPES_MAX]; /* capacity that keys are for */
+    job_id *busy; /* jobs that do not wait */
+    uint32_t busy_count;
+
+    /* of very many lines that are due something, those that may be chosen soon */
+    uint32_t *near, near_count;
+    uint32_t near_number, near_made; /* of the list; 0: there is none */
+    uint32_t near_left;              /* of them, waiting in the last choice */
+    double near_floor;     /* what the key of no other line is above ... */
+    int64_t near_until_ns; /* ... before then */
 
     /* while a round is chosen */
+    uint32_t choice; /* its number */
+    bool choose_running;
+    uint32_t *touched, touched_count; /* lines that may have other units than now */
     struct sort_item *items, *item_scratch;
     size_t item_max;
     uint32_t *listed; /* lines that are due something */
@@ -201,6 +241,9 @@ void accounts_add(struct gavel_common *common, const struct view *view, job_id j
 void accounts_follow(struct gavel_common *common, const struct view *view, job_id job);
 void accounts_remove(struct gavel_common *common, const struct view *view, job_id job);
 
+/* Types have come or gone: the policy's order of waiting jobs may be another. */
+void accounts_order_again(struct gavel_common *common, const struct view *view);
+
 /* What a job is owed, in seconds of its time. */
 double accounts_credit(const struct gavel_common *common, job_id job, int64_t now_ns);
 
@@ -211,6 +254,13 @@ double accounts_owed(const struct gavel_rounds *rounds, const struct gavel_line 
 /* The line of two classes on a column; 'add': also if there was none, or NONE if full. */
 uint32_t accounts_pair_line(struct gavel_common *common, uint32_t column, uint32_t a,
                             uint32_t b, bool add);
+
+/* A line has a share now, or has none any more. */
+void accounts_set_due(struct gavel_rounds *rounds, struct gavel_line *line, bool due);
+
+/* The key of the line's first unit, as it can be at most until then. */
+double accounts_key_until(const struct gavel_rounds *rounds,
+                          const struct gavel_line *line, int64_t until_ns);
 
 /* Shares, rates or numbers of members of a class have changed: so have slopes. */
 void accounts_turn_class(struct gavel_common *common, uint32_t class, int64_t now_ns);

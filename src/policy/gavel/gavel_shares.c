@@ -38,14 +38,15 @@
 static void clear_shares(struct gavel_common *common)
 {
     struct gavel_rounds *rounds = common->rounds;
-    for (uint32_t i = 0; i < rounds->used_count; i++) {
-        struct gavel_class *class = &rounds->classes[rounds->used[i]];
-        class->time = class->pace = 0;
-        for (uint32_t c = 0; c < common->type_count; c++)
-            rounds_alone(common, rounds->used[i], c)->share = 0;
+    const struct gavel_lines *due = &rounds->lists[LIST_DUE];
+    for (uint32_t i = 0; i < due->count; i++) {
+        struct gavel_line *line = &rounds->lines[due->lines[i]];
+        line->share = 0;
+        for (uint32_t side = 0; side < 2 && line->classes[side] != NONE; side++) {
+            struct gavel_class *class = &rounds->classes[line->classes[side]];
+            class->time = class->pace = 0;
+        }
     }
-    for (uint32_t i = 0; i < rounds->pair_count; i++)
-        rounds->lines[rounds->pairs[i]].share = 0;
 }
 
 /* A class is due this part of a member's time alone on a column. */
@@ -55,6 +56,10 @@ static void set_alone(struct gavel_common *common, uint32_t class, uint32_t colu
     struct gavel_line *line = rounds_alone(common, class, column);
     line->share = share > 0 && rate > 0 ? share : 0;
     line->rate[0] = rate;
+    common->rounds->classes[class].asked = true;
+    if (!(line->share > 0))
+        return;
+    accounts_set_due(common->rounds, line, true);
     common->rounds->classes[class].time += line->share;
     common->rounds->classes[class].pace += line->share * rate; /* until turn_lines() */
 }
@@ -70,6 +75,8 @@ static void set_pair(struct gavel_common *common, uint32_t a, uint32_t b,
         return;
     struct gavel_line *line = &rounds->lines[at];
     line->share = can ? units : 0;
+    if (can)
+        accounts_set_due(rounds, line, true);
     line->rate[line->classes[0] != a] = rates[0];
     line->rate[line->classes[0] != b] = a == b ? (rates[0] + rates[1]) / 2 : rates[1];
     const uint32_t classes[2] = { a, b };
@@ -80,18 +87,36 @@ static void set_pair(struct gavel_common *common, uint32_t a, uint32_t b,
     }
 }
 
+/* Once, although it may be in many lines. */
+static void turn_class(struct gavel_common *common, uint32_t c, int64_t now_ns)
+{
+    struct gavel_class *class = &common->rounds->classes[c];
+    if (class->turned == common->rounds->shares_number)
+        return;
+    class->turned = common->rounds->shares_number;
+    class->pace = class->time > 0 ? class->pace / class->time : 0;
+    accounts_turn_class(common, c, now_ns);
+}
+
 /* All is set: credits go on from here with other slopes. */
 static void turn_lines(struct gavel_common *common, int64_t now_ns)
 {
     struct gavel_rounds *rounds = common->rounds;
-    for (uint32_t i = 0; i < rounds->used_count; i++) {
-        struct gavel_class *class = &rounds->classes[rounds->used[i]];
-        class->pace = class->time > 0 ? class->pace / class->time : 0;
-        class->asked = true;
-        accounts_turn_class(common, rounds->used[i], now_ns);
+    const struct gavel_lines *due = &rounds->lists[LIST_DUE];
+    rounds->shares_number++;
+    rounds->near_number = 0;
+    for (uint32_t i = 0; i < due->count; i++) {
+        const struct gavel_line *line = &rounds->lines[due->lines[i]];
+        for (uint32_t side = 0; side < 2 && line->classes[side] != NONE; side++)
+            turn_class(common, line->classes[side], now_ns);
     }
-    for (uint32_t i = 0; i < rounds->pair_count; i++)
-        accounts_turn_pair(common, rounds->pairs[i], now_ns);
+    for (uint32_t i = due->count; i-- > 0;) {
+        struct gavel_line *line = &rounds->lines[due->lines[i]];
+        if (line_is_pair(line))
+            accounts_turn_pair(common, due->lines[i], now_ns);
+        if (!(line->share > 0))
+            accounts_set_due(rounds, line, false);
+    }
 }
 
 /* --- a row per class or job ------------------------------------------------------------ */
@@ -376,6 +401,64 @@ static int solve_classes(struct gavel_common *common, const struct gavel_call *c
 
 /* --- asking -------------------------------------------------------------------------------- */
 
+static double count_gpus(const struct gavel_common *common)
+{
+    double gpus = 0;
+    for (uint32_t c = 0; c < common->type_count; c++)
+        gpus += common->capacity[c];
+    return gpus;
+}
+
+/*
+ * Of a policy with a key: the jobs that do not wait, and of those that wait with equal
+ * demands as many as there can be room for; in order of arrival.
+ */
+static struct gavel_rows candidates(struct gavel_common *common, const struct view *view)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    double gpus = count_gpus(common);
+    uint32_t count = 0;
+    size_t width = common->type_count * sizeof *common->capacity;
+    if (memcmp(rounds->ordered_for, common->capacity, width) != 0)
+        accounts_order_again(common, view);
+    memcpy(rounds->ordered_for, common->capacity, width);
+    for (; count < rounds->busy_count; count++)
+        rounds->items[count].value = rounds->busy[count];
+    for (uint32_t i = 0; i < rounds->queue_count; i++) {
+        const struct gavel_queue *queue = &rounds->queues[i];
+        double most =
+            fmax(gpus / queue->gpus + 1, common->gavel->rule->waiting_min);
+        job_id id = tree_first(&rounds->keys, &queue->by_key);
+        for (uint32_t n = 0; id != TREE_NONE && n < most; n++) {
+            rounds->items[count++].value = id;
+            id = tree_next(&rounds->keys, id);
+        }
+    }
+    for (uint32_t i = 0; i < count; i++)
+        rounds->items[i].key = (double)common->entries[rounds->items[i].value].ticket;
+    sort_items(rounds->items, rounds->item_scratch, count);
+    for (uint32_t i = 0; i < count; i++)
+        rounds->rows[i] = rounds->items[i].value;
+    return (struct gavel_rows){ .jobs = rounds->rows, .count = count };
+}
+
+/* Jobs that came first, as many as there can be room for in order of arrival. */
+static uint32_t count_first(const struct gavel_common *common)
+{
+    double room = count_gpus(common) * (common->gavel->sharing ? 2 : 1);
+    uint32_t count = 0;
+    for (; count < common->job_count && room >= 0; count++) {
+        job_id id = common->jobs[count];
+        double gang = common->entries[id].gang;
+        bool can_run = false;
+        for (uint32_t c = 0; c < common->type_count; c++)
+            can_run = can_run || (gavel_rates(common, id)[c] > 0 &&
+                                  gang <= common->capacity[c]);
+        room -= can_run ? gang : 0;
+    }
+    return count;
+}
+
 int shares_make(struct gavel_common *common, const struct view *view,
                 struct arena *scratch, struct error *err)
 {
@@ -399,6 +482,10 @@ int shares_make(struct gavel_common *common, const struct view *view,
         }
         rows = (struct gavel_rows){ rounds->rows, rounds->used_count, members };
     }
+    if (rule->key)
+        rows = candidates(common, view);
+    if (rule->in_order)
+        rows.count = count_first(common);
     gavel_prepare(common, view, &times, &rows, scratch, &call);
     if (rounds->pair_solver)
         return solve_classes(common, &call, err);
@@ -416,9 +503,7 @@ void shares_drift(struct gavel_common *common, job_id job)
     struct gavel_rounds *rounds = common->rounds;
     const struct gavel_class *class = &rounds->classes[rounds->members[job].class];
     double weight = common->entries[job].weight;
-    double gpus = 0;
-    for (uint32_t c = 0; c < common->type_count; c++)
-        gpus += common->capacity[c];
+    double gpus = count_gpus(common);
     bool known = class->asked && rounds->level > 0 && gpus > 0;
     rounds->drift +=
         known ? weight * rounds->level / (gpus + weight * rounds->level) : 1;
