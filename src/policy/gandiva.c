@@ -8,8 +8,9 @@
  * pair that turns out to make less progress together than one of them alone is
  * separated.  Pairs and single jobs have equal shares.
  *
- * It draws at most as often as there are jobs without a partner.  The published system
- * separates a pair that cannot run on some type, and no other.
+ * It draws at most as often as there are jobs without a partner, and two jobs that cannot
+ * run together on any type are not a pair.  The published system separates a pair that cannot
+ * run on some type, and no other.
  */
 #include "policy/gavel/gavel.h"
 
@@ -103,13 +104,15 @@ static void set_partner(struct gandiva *gandiva, const struct gavel_call *call,
     };
 }
 
-static void remove_value(uint32_t *list, uint32_t *count, uint32_t value)
+static void remove_at(uint32_t *list, uint32_t *count, uint32_t at)
 {
-    uint32_t at = 0;
-    while (list[at] != value)
-        at++;
     (*count)--;
     memmove(&list[at], &list[at + 1], (*count - at) * sizeof *list);
+}
+
+static bool can_share(struct gavel_call *call, uint32_t a, uint32_t b)
+{
+    return gavel_pair(call, a < b ? a : b, a < b ? b : a) != NONE;
 }
 
 /*
@@ -132,12 +135,14 @@ static uint32_t pair_at_random(struct gandiva *gandiva, struct gavel_call *call)
         mt_sample2(&gandiva->draws, count, drawn);
         uint32_t a = single[drawn[0]];
         uint32_t b = single[drawn[1]];
-        if (call->gang[a] != call->gang[b])
+        if (call->gang[a] != call->gang[b] ||
+            (!call->released && !can_share(call, a, b)))
             continue;
         set_partner(gandiva, call, call->jobs[a], call->jobs[b]);
         set_partner(gandiva, call, call->jobs[b], call->jobs[a]);
-        remove_value(single, &count, a);
-        remove_value(single, &count, b);
+        bool ordered = drawn[0] < drawn[1];
+        remove_at(single, &count, drawn[ordered]);
+        remove_at(single, &count, drawn[!ordered]);
         pairs++;
     }
     return pairs + count;
@@ -171,6 +176,7 @@ static void share_equally(struct gandiva *gandiva, struct gavel_call *call)
         return;
     }
     uint32_t groups = pair_at_random(gandiva, call);
+    call->level = there / groups;
     for (uint32_t at = 0; at < call->job_count; at++) {
         job_id other = gandiva->partners[call->jobs[at]].other;
         uint32_t with = other == JOB_NONE ? NONE : gandiva->place[other];

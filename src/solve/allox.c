@@ -344,6 +344,9 @@ double shares_allox(const struct allox *allox, struct arena *scratch, double *re
         return 0;
     uint64_t cells =
         (uint64_t)places.row_count * places.row_count * places.worker_count;
-    return allox->fast && cells > EXACT_MAX ? divide_by_type(&places, scratch, ret_x)
-                                            : assign_exactly(&places, scratch, ret_x);
+    /* On one type there is nothing to divide, and the shortest are first. */
+    uint32_t last = places.types[places.worker_count - 1];
+    bool easy = cells > EXACT_MAX || places.types[0] == last;
+    return allox->fast && easy ? divide_by_type(&places, scratch, ret_x)
+                               : assign_exactly(&places, scratch, ret_x);
 }

@@ -64,7 +64,8 @@ struct gavel_call {
     const double *pair_rate;            /* [pair][type][2] */
 
     double *x;    /* [job, then pair][type]: zeroed, to be filled */
-    double level; /* the least that any job has, in GPUs per weight; 0: it is unknown */
+    double level; /* the least that any job has, in GPUs per weight, or of its
+                     demand(); 0: it is unknown */
     struct arena *scratch;
     struct gavel_common *common; /* for gavel_pair() */
 };
@@ -115,11 +116,12 @@ struct gavel_rule {
     uint32_t waiting_min;
 
     bool by_class; /* equal jobs get equal shares, whatever each has done: see count */
+    bool deadlines_apart;      /* but who has a deadline is not equal to others */
     enum instance_blind blind; /* aware=false */
     double patience_s;         /* ours: shares are not made again so soon */
     bool by_entity;            /* demands depend on the job's entity */
-    bool in_order;     /* shares go to jobs in order of arrival until one does not fit */
-    bool strict;       /* who has no share does not run, even where there is room */
+    bool in_order; /* shares go to jobs in order of arrival until one does not fit */
+    bool strict;   /* who has no share does not run, even where there is room */
     bool pairs_itself; /* no pairs are listed, it adds those it wants */
     bool alone; /* wants call->alone_s: done/rate under an equal split, added up */
 };

@@ -24,27 +24,6 @@
 
 /* --- lists of lines -------------------------------------------------------------------- */
 
-static void list_line(struct gavel_rounds *rounds, struct gavel_line *line,
-                      enum gavel_list which, bool in)
-{
-    struct gavel_lines *list = &rounds->lists[which];
-    uint32_t *place = &line->places[which];
-    if (in && *place == 0) {
-        list->lines[list->count++] = (uint32_t)(line - rounds->lines);
-        *place = list->count;
-    } else if (!in && *place > 0) {
-        uint32_t last = list->lines[--list->count];
-        list->lines[*place - 1] = last;
-        rounds->lines[last].places[which] = *place;
-        *place = 0;
-    }
-}
-
-void accounts_set_due(struct gavel_rounds *rounds, struct gavel_line *line, bool due)
-{
-    list_line(rounds, line, LIST_DUE, due);
-}
-
 /* Jobs that do not wait, where every job is a class of its own. */
 static void list_busy(struct gavel_rounds *rounds, job_id id, bool in)
 {
@@ -66,7 +45,7 @@ static void list_busy(struct gavel_rounds *rounds, job_id id, bool in)
 static void line_forget(struct gavel_rounds *rounds, struct gavel_line *line)
 {
     for (uint32_t which = 0; which < LIST_COUNT; which++)
-        list_line(rounds, line, which, false);
+        line_list(rounds, line, which, false);
     line->near = line->choice = 0;
     line->share = 0;
 }
@@ -80,6 +59,9 @@ static uint64_t hash_job(const struct gavel_common *common, const struct job *jo
     hash = hash_word(hash, (uint64_t)job->gpus << 32 | job->kind);
     hash = hash_word(hash, (uint64_t)job->types << 32 | node_set_number(job->set));
     hash = hash_word(hash, (uint64_t)match << 32 | job->entity);
+    if (common->gavel->rule->deadlines_apart && !common->gavel->sharing &&
+        job->deadline_ns > 0)
+        hash = hash_word(hash, job->id + 1);
     return hash_word(hash, hash_doubles(&job->weight, 1));
 }
 
@@ -215,26 +197,6 @@ static void remove_pair(struct gavel_rounds *rounds, uint32_t at)
     rounds->pair_free = at;
 }
 
-static void remove_class(struct gavel_common *common, uint32_t c)
-{
-    struct gavel_rounds *rounds = common->rounds;
-    struct gavel_class *class = &rounds->classes[c];
-    while (class->first_pair != NONE)
-        remove_pair(rounds, class->first_pair);
-    for (uint32_t column = 0; column < common->type_count; column++)
-        line_forget(rounds, rounds_alone(common, c, column));
-    if (rounds->by_class) {
-        uint32_t *link = chain_of(rounds, class->hash);
-        while (*link != c)
-            link = &rounds->classes[*link].next_alike;
-        *link = class->next_alike;
-    }
-    uint32_t last = rounds->used[--rounds->used_count];
-    rounds->used[class->place] = last;
-    rounds->classes[last].place = class->place;
-    rounds->free_classes[rounds->free_count++] = c;
-}
-
 /* --- lines of two ------------------------------------------------------------------------ */
 
 uint32_t accounts_pair_line(struct gavel_common *common, uint32_t column, uint32_t a,
@@ -308,12 +270,6 @@ double accounts_owed(const struct gavel_rounds *rounds, const struct gavel_line 
     return bound_due(rounds, line, accrual_at(&line->due, now_ns)) / rounds->round_s;
 }
 
-double accounts_key_until(const struct gavel_rounds *rounds,
-                          const struct gavel_line *line, int64_t until_ns)
-{
-    return line_units(rounds, line) + accounts_owed(rounds, line, until_ns);
-}
-
 /* A line's slope follows from its units and those that run.  What is not due is not owed. */
 static void turn_line(struct gavel_rounds *rounds, struct gavel_line *line,
                       int64_t now_ns)
@@ -322,14 +278,51 @@ static void turn_line(struct gavel_rounds *rounds, struct gavel_line *line,
     uint32_t running = line_running(line);
     accrual_turn(&line->due, now_ns, units > 0 ? units - running : 0);
     line->due.sum_s = units > 0 ? bound_due(rounds, line, line->due.sum_s) : 0;
-    list_line(rounds, line, LIST_RUNNING, running > 0);
+    line_list(rounds, line, LIST_RUNNING, running > 0);
     if (rounds->near_number > 0 && line->near != rounds->near_number && units > 0 &&
-        accounts_key_until(rounds, line, rounds->near_until_ns) >= rounds->near_floor) {
+        line_key_until(rounds, line, rounds->near_until_ns) >= rounds->near_floor) {
         line->near = rounds->near_number;
         rounds->near[rounds->near_count++] = (uint32_t)(line - rounds->lines);
         if (rounds->near_count == rounds->alone_count + rounds->pair_max)
             rounds->near_number = 0; /* the list is full: make another */
     }
+}
+
+/* A class is about to go: what it was due with another is due to that one alone. */
+static void leave_pair(struct gavel_common *common, uint32_t at, uint32_t c,
+                       int64_t now_ns)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    struct gavel_line *line = &rounds->lines[at];
+    uint32_t other = line->classes[line->classes[0] == c];
+    if (other != c && line->share > 0 && rounds->classes[other].count > 0) {
+        struct gavel_line *alone = rounds_alone(common, other, line->column);
+        alone->share =
+            fmin(1, alone->share + line->share / rounds->classes[other].count);
+        line_list(rounds, alone, LIST_DUE, true);
+        turn_line(rounds, alone, now_ns);
+    }
+    remove_pair(rounds, at);
+}
+
+static void remove_class(struct gavel_common *common, uint32_t c, int64_t now_ns)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    struct gavel_class *class = &rounds->classes[c];
+    while (class->first_pair != NONE)
+        leave_pair(common, class->first_pair, c, now_ns);
+    for (uint32_t column = 0; column < common->type_count; column++)
+        line_forget(rounds, rounds_alone(common, c, column));
+    if (rounds->by_class) {
+        uint32_t *link = chain_of(rounds, class->hash);
+        while (*link != c)
+            link = &rounds->classes[*link].next_alike;
+        *link = class->next_alike;
+    }
+    uint32_t last = rounds->used[--rounds->used_count];
+    rounds->used[class->place] = last;
+    rounds->classes[last].place = class->place;
+    rounds->free_classes[rounds->free_count++] = c;
 }
 
 /* What a member pays per second where it makes so many steps per second. */
@@ -376,8 +369,7 @@ static uint32_t find_queue(struct gavel_rounds *rounds, const struct job *job)
     }
     uint32_t at = empty == NONE ? rounds->queue_count++ : empty;
     struct gavel_queue *queue = &rounds->queues[at];
-    *queue =
-        (struct gavel_queue){ .gpus = job->gpus, .types = job->types, .set = set };
+    *queue = (struct gavel_queue){ .gpus = job->gpus, .types = job->types, .set = set };
     tree_init(&queue->by_arrival);
     tree_init(&queue->by_key);
     return at;
@@ -549,7 +541,9 @@ void accounts_add(struct gavel_common *common, const struct view *view, job_id i
     uint32_t match = common->estimate ? estimate_match(common->estimate, id) : 0;
     uint64_t hash = hash_job(common, job, gavel_rates(common, id), match);
     uint32_t c = NONE;
-    if (rounds->by_class)
+    bool apart = common->gavel->rule->deadlines_apart && !common->gavel->sharing &&
+                 job->deadline_ns > 0;
+    if (rounds->by_class && !apart)
         c = find_alike(common, view, id, hash, match);
     if (c == NONE && rounds->by_class && common->gavel->sharing &&
         rounds->used_count >= PAIRED_CLASSES_MAX)
@@ -579,8 +573,9 @@ static job_id other_example(const struct gavel_common *common, uint32_t c)
                            &rounds_alone(common, c, column)->running[0].tree);
     for (uint32_t at = class->first_pair; found == TREE_NONE && at != NONE;
          at = *next_pair(&rounds->lines[at], c))
-        found = tree_first(&rounds->trees,
-                           &rounds->lines[at].running[rounds->lines[at].classes[0] != c].tree);
+        found = tree_first(
+            &rounds->trees,
+            &rounds->lines[at].running[rounds->lines[at].classes[0] != c].tree);
     for (uint32_t i = 0; found == TREE_NONE && i < common->job_count; i++)
         if (rounds->members[common->jobs[i]].class == c)
             found = common->jobs[i]; /* all of them are just stopping */
@@ -598,7 +593,7 @@ void accounts_remove(struct gavel_common *common, const struct view *view, job_i
     rounds->members[id].class = NONE;
     class->count--;
     if (class->count == 0) {
-        remove_class(common, c);
+        remove_class(common, c, view->now_ns);
     } else {
         if (class->example == id)
             class->example = other_example(common, c);

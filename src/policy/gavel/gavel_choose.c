@@ -15,9 +15,7 @@
 
 #define EQUAL_S 1e-6 /* credits that differ by less are equal */
 
-/* Of lines that are due something, so many are looked at, for so many rounds. */
-#define NEAR_MIN 256
-#define NEAR_PER_GPU 12
+#define NEAR_PER_GPU 3 /* see use_near() */
 #define NEAR_ROUNDS 8
 
 /* --- units of a line ----------------------------------------------------------------------- */
@@ -131,10 +129,12 @@ static struct gavel_class *touch_class(struct gavel_common *common,
     class->choice = rounds->choice;
     class->left =
         class->waiting.tree.count + (rounds->choose_running ? class->seated : 0);
-    if (!rounds->choose_running && class->left > 0 &&
+    if (!rounds->choose_running && class->left > 0 && common->set_jobs > 0 &&
         !may_find_room(common, view, class))
         class->left = 0;
-    class->next_waiting = tree_first(&rounds->trees, &class->waiting.tree);
+    class->next_waiting = class->waiting.tree.count == 1
+                              ? class->waiting.tree.root
+                              : tree_first(&rounds->trees, &class->waiting.tree);
     class->movers = JOB_NONE;
     class->tried = 0;
     return class;
@@ -166,6 +166,33 @@ static void begin_line(struct gavel_common *common, const struct view *view,
         rounds->listed[rounds->listed_count++] = at;
 }
 
+/* Move the item that would be at 'place' in order there, and none that is smaller behind it. */
+static void select_least(struct sort_item *items, uint32_t count, uint32_t place)
+{
+    uint32_t low = 0;
+    uint32_t high = count - 1;
+    while (low < high) {
+        double pivot = items[low + (high - low) / 2].key;
+        uint32_t i = low;
+        uint32_t j = high;
+        for (;;) {
+            while (items[i].key < pivot)
+                i++;
+            while (items[j].key > pivot)
+                j--;
+            if (i >= j)
+                break;
+            struct sort_item item = items[i];
+            items[i++] = items[j];
+            items[j--] = item;
+        }
+        if (place <= j)
+            high = j;
+        else
+            low = j + 1;
+    }
+}
+
 /*
  * Where very many lines are due something, as where every job is a class of its own, only
  * those are looked at whose keys can be among the largest in the next rounds.  A key grows
@@ -176,7 +203,8 @@ static bool use_near(struct gavel_common *common, const struct view *view)
 {
     struct gavel_rounds *rounds = common->rounds;
     const struct gavel_lines *due = &rounds->lists[LIST_DUE];
-    double most = NEAR_MIN;
+    double most =
+        2 * sqrt(due->count); /* making the list costs about as much as using it */
     for (uint32_t c = 0; c < common->type_count; c++)
         most += NEAR_PER_GPU * common->capacity[c];
     if (due->count <= 2 * most) {
@@ -191,11 +219,10 @@ static bool use_near(struct gavel_common *common, const struct view *view)
     uint32_t count = 0;
     for (uint32_t i = 0; i < due->count; i++)
         rounds->items[count++] =
-            (struct sort_item){ -accounts_key_until(rounds,
-                                                    &rounds->lines[due->lines[i]],
-                                                    rounds->near_until_ns),
+            (struct sort_item){ -line_key_until(rounds, &rounds->lines[due->lines[i]],
+                                                rounds->near_until_ns),
                                 due->lines[i] };
-    sort_items(rounds->items, rounds->item_scratch, count);
+    select_least(rounds->items, count, (uint32_t)most);
     rounds->near_count = 0;
     for (uint32_t i = 0; i < (uint32_t)most; i++) {
         rounds->near[rounds->near_count++] = rounds->items[i].value;
@@ -283,6 +310,29 @@ static void choose_by_threshold(struct gavel_common *common, uint32_t column,
     }
 }
 
+/* Equal keys always in the same order, or jobs would change places in every round. */
+static bool is_ahead(const struct sort_item *one, const struct sort_item *other)
+{
+    return one->key != other->key ? one->key < other->key : one->value < other->value;
+}
+
+/* In a heap whose first item is ahead of all, put the one at 'at' where it belongs. */
+static void sift_down(struct sort_item *items, uint32_t count, uint32_t at)
+{
+    for (;;) {
+        uint32_t first = at;
+        for (uint32_t child = 2 * at + 1; child < count && child <= 2 * at + 2; child++)
+            if (is_ahead(&items[child], &items[first]))
+                first = child;
+        if (first == at)
+            return;
+        struct sort_item item = items[at];
+        items[at] = items[first];
+        items[first] = item;
+        at = first;
+    }
+}
+
 /* One by one, the largest key first. */
 static void choose_by_key(struct gavel_common *common, double *room)
 {
@@ -298,9 +348,12 @@ static void choose_by_key(struct gavel_common *common, double *room)
             rounds->items[count++] = (struct sort_item){ .key = -key_of(line, n),
                                                          .value = rounds->listed[i] };
     }
-    sort_items(rounds->items, rounds->item_scratch, count);
-    for (uint32_t i = 0; i < count && !gavel_is_full(common, room); i++) {
-        struct gavel_line *line = &rounds->lines[rounds->items[i].value];
+    for (uint32_t i = count / 2; i-- > 0;)
+        sift_down(rounds->items, count, i);
+    while (count > 0 && !gavel_is_full(common, room)) {
+        struct gavel_line *line = &rounds->lines[rounds->items[0].value];
+        rounds->items[0] = rounds->items[--count];
+        sift_down(rounds->items, count, 0);
         if (gang_of(rounds, line) <= room[line->column] && units_left(rounds, line) > 0)
             give_units(rounds, line, 1, room);
     }
@@ -310,9 +363,15 @@ static void choose_by_key(struct gavel_common *common, double *room)
 static void move_up(struct gavel_common *common, double *room, bool running)
 {
     struct gavel_rounds *rounds = common->rounds;
+    if (gavel_is_full(common, room))
+        return;
+    /* Always in the same order, or two would change places in every round. */
+    for (uint32_t i = 0; i < rounds->listed_count; i++)
+        rounds->items[i] = (struct sort_item){ rounds->listed[i], rounds->listed[i] };
+    sort_items(rounds->items, rounds->item_scratch, rounds->listed_count);
     for (uint32_t i = 0; i < rounds->listed_count && !gavel_is_full(common, room);
          i++) {
-        struct gavel_line *line = &rounds->lines[rounds->listed[i]];
+        struct gavel_line *line = &rounds->lines[rounds->items[i].value];
         job_id example = rounds->classes[line->classes[0]].example;
         const double *rates = gavel_rates(common, example);
         uint32_t movable = line->want - (running ? 0 : line_running(line));
@@ -336,8 +395,7 @@ static void choose_to_stay(struct gavel_common *common, uint32_t c, double *room
     for (uint32_t column = 0; column < common->type_count; column++) {
         struct gavel_line *line = rounds_alone(common, c, column);
         while (line->choice == rounds->choice && line->want < line_running(line) &&
-               rounds->classes[c].left > 0 &&
-               rounds->classes[c].gang <= room[column])
+               rounds->classes[c].left > 0 && rounds->classes[c].gang <= room[column])
             give_units(rounds, line, 1, room);
     }
 }
@@ -396,8 +454,8 @@ static struct gavel_queue *first_queue(struct gavel_common *common, const double
     for (uint32_t i = 0; i < rounds->queue_count; i++) {
         struct gavel_queue *queue = &rounds->queues[i];
         if (queue->next != TREE_NONE && fits_somewhere(common, queue, room) &&
-            (!first || common->entries[queue->next].ticket <
-                           common->entries[first->next].ticket))
+            (!first ||
+             common->entries[queue->next].ticket < common->entries[first->next].ticket))
             first = queue;
     }
     return first;
@@ -412,11 +470,13 @@ static void choose_rest_by_arrival(struct gavel_common *common, const struct vie
     uint32_t count = 0;
     for (uint32_t i = 0; running && i < runs->count; i++) {
         const struct gavel_line *line = &rounds->lines[runs->lines[i]];
-        uint32_t c = line->classes[0];
-        if (!line_is_pair(line) && rounds->classes[c].left > 0)
-            rounds->items[count++] = (struct sort_item){
-                (double)common->entries[rounds->classes[c].example].ticket, c
-            };
+        for (uint32_t side = 0; side < 2 && line->classes[side] != NONE; side++) {
+            const struct gavel_class *class = &rounds->classes[line->classes[side]];
+            if (class->left > 0)
+                rounds->items[count++] =
+                    (struct sort_item){ (double)common->entries[class->example].ticket,
+                                        line->classes[side] };
+        }
     }
     sort_items(rounds->items, rounds->item_scratch, count);
     for (uint32_t i = 0; i < count && !gavel_is_full(common, room); i++)
@@ -424,7 +484,16 @@ static void choose_rest_by_arrival(struct gavel_common *common, const struct vie
     for (uint32_t i = 0; i < rounds->queue_count; i++)
         rounds->queues[i].next =
             tree_first(&rounds->arrivals, &rounds->queues[i].by_arrival);
-    for (struct gavel_queue *queue; (queue = first_queue(common, room));) {
+    uint32_t next = 0; /* of those that run; they may have to move */
+    while (!gavel_is_full(common, room)) {
+        struct gavel_queue *queue = first_queue(common, room);
+        double ticket = queue ? (double)common->entries[queue->next].ticket : INFINITY;
+        if (!queue && next == count)
+            return;
+        if (next < count && rounds->items[next].key < ticket) {
+            choose_to_come(common, rounds->items[next++].value, room);
+            continue;
+        }
         uint32_t c = rounds->members[queue->next].class;
         queue->next = tree_next(&rounds->arrivals, queue->next);
         if (touch_class(common, view, c)->left > 0)
@@ -650,8 +719,7 @@ static void exchange_with_slower(struct gavel_common *common, const struct view 
                                  const struct gavel_line *fast)
 {
     for (uint32_t column = 0; column < common->type_count; column++) {
-        const struct gavel_line *slow =
-            rounds_alone(common, fast->classes[0], column);
+        const struct gavel_line *slow = rounds_alone(common, fast->classes[0], column);
         if (line_running(slow) > 0 && fast->rate[0] > slow->rate[0])
             exchange_members(common, view, fast, slow);
     }

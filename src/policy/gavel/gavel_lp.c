@@ -135,6 +135,15 @@ static bool serve_all(struct gavel_call *call, const struct programme *programme
     return true;
 }
 
+/* What every job has at least, in what the policy's demand() is for. */
+static double level_of(enum goal goal, double objective)
+{
+    if (goal == GOAL_MAX_MIN)
+        return objective;
+    bool least = goal == GOAL_MAKESPAN || goal == GOAL_FINISH_TIME;
+    return least && objective > 0 ? 1 / objective : 0;
+}
+
 int gavel_lp_shares(void *self, struct gavel_call *call, struct error *err)
 {
     struct gavel_lp *lp = self;
@@ -150,7 +159,7 @@ int gavel_lp_shares(void *self, struct gavel_call *call, struct error *err)
         return r;
     size_t rows = (size_t)call->job_count + call->pair_count;
     memcpy(call->x, shares.x, rows * call->type_count * sizeof *call->x);
-    call->level = programme.goal == GOAL_MAX_MIN ? shares.objective : 0;
+    call->level = level_of(programme.goal, shares.objective);
     if (classes && shares.status == SHARES_OPTIMAL)
         spread_rest(lp, call, &programme, shares.objective);
     return 0;

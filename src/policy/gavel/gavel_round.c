@@ -61,7 +61,7 @@ static void rounds_observe(struct gavel_common *common, const struct view *view,
     if (gavel_comes(view, event)) {
         gavel_enroll(common, view, event->job);
         accounts_add(common, view, event->job);
-        shares_drift(common, event->job);
+        shares_drift(common, view, event->job, /* comes= */ true);
         rounds->room = true;
         return;
     }
@@ -74,7 +74,7 @@ static void rounds_observe(struct gavel_common *common, const struct view *view,
     if (state == JOB_WAITING || (ran && rounds->members[event->job].line == NONE))
         rounds->room = true;
     if (state == JOB_FREE || state == JOB_HELD) {
-        shares_drift(common, event->job);
+        shares_drift(common, view, event->job, /* comes= */ false);
         gavel_strike(common, event->job);
         accounts_remove(common, view, event->job);
         rounds->room = true;
@@ -163,14 +163,22 @@ static void revoke_leavers(struct gavel_common *common, const struct view *view,
 /*
  * Larger gangs first: what they leave is room for smaller ones, not the other way round.
  * Before all of them those who may use some nodes only: the others can be anywhere.
+ * Of equal gangs the one that came first, where every job is a class of its own.
  */
 static void order_units(struct gavel_common *common)
 {
     struct gavel_rounds *rounds = common->rounds;
+    for (uint32_t i = 0; i < rounds->unit_count; i++)
+        rounds->items[i] = (struct sort_item){
+            rounds->by_class ? i
+                             : (double)common->entries[rounds->units[i].jobs[0]].ticket,
+            i
+        };
+    sort_items(rounds->items, rounds->item_scratch, rounds->unit_count);
     for (uint32_t i = 0; i < rounds->unit_count; i++) {
-        const struct gavel_entry *entry = &common->entries[rounds->units[i].jobs[0]];
-        rounds->items[i] =
-            (struct sort_item){ -entry->gang - (entry->set ? CHOOSY : 0), i };
+        job_id first = rounds->units[rounds->items[i].value].jobs[0];
+        const struct gavel_entry *entry = &common->entries[first];
+        rounds->items[i].key = -entry->gang - (entry->set ? CHOOSY : 0);
     }
     sort_items(rounds->items, rounds->item_scratch, rounds->unit_count);
 }

@@ -50,20 +50,10 @@ struct gavel_group {
 };
 
 struct gavel_class {
-    uint32_t count;      /* members; 0: not in use                       */
-    uint32_t seated;     /* of them, in lines                            */
-    uint32_t place;      /* in the list of classes in use                */
-    uint32_t next_alike; /* with the same hash                           */
-    uint32_t first_pair; /* line of two that it is in; NONE: it is in none */
-    uint64_t hash;
-    job_id example; /* a member; it gives the class its rates       */
-    uint32_t match; /* reference that stands for it, where rates are estimated */
+    uint32_t count;  /* members; 0: not in use                       */
+    uint32_t seated; /* of them, in lines                            */
     double gang;
-    bool asked;                 /* the policy was asked since it has members    */
-    uint32_t turned;            /* the number of the shares it was last turned for */
-    double time;                /* part of its time that a member is to run     */
-    double pace;                /* steps per second of that time                */
-    struct gavel_group waiting; /* members that wait for GPUs                   */
+    job_id example; /* a member; it gives the class its rates       */
 
     /* while a round is chosen */
     uint32_t choice;     /* for which the rest is meant                       */
@@ -71,6 +61,17 @@ struct gavel_class {
     uint32_t tried;      /* grants that were refused in this decision         */
     job_id next_waiting; /* the first that may not have been taken yet        */
     uint32_t movers;     /* those who lose their place: a list by next_mover   */
+
+    struct gavel_group waiting; /* members that wait for GPUs                   */
+    double time;                /* part of its time that a member is to run     */
+    double pace;                /* steps per second of that time                */
+    bool asked;                 /* the policy was asked since it has members    */
+    uint32_t turned;            /* the number of the shares it was last turned for */
+    uint32_t place;             /* in the list of classes in use                */
+    uint32_t next_alike;        /* with the same hash                           */
+    uint32_t first_pair;        /* line of two that it is in; NONE: it is in none */
+    uint32_t match; /* reference that stands for it, where rates are estimated */
+    uint64_t hash;
 };
 
 /* Lines that have something in common, in no order. */
@@ -79,22 +80,23 @@ enum gavel_list { LIST_DUE, LIST_RUNNING, LIST_COUNT };
 struct gavel_line {
     uint32_t column;
     uint32_t classes[2]; /* the second NONE: alone; else not below the first      */
+    uint32_t near;       /* the number of the list of near lines it is on         */
     double share;        /* alone: of a member's time; pairs: units               */
     struct accrual due;  /* unit-seconds that were due and not had                */
+
+    /* while a round is chosen */
+    uint32_t choice; /* for which the rest is meant                */
+    uint32_t limit;  /* units that there are members for           */
+    uint32_t fresh;  /* of them, by members that wait               */
+    uint32_t want;   /* units in the next round                    */
+    double target;   /* units due, and those owed, for one round   */
+
     struct gavel_group running[2]; /* members of the first and of the second class;
                                       of two of one class all are in the first   */
     double rate[2];                /* steps per second of a member, as known     */
     uint32_t next;                 /* pairs: with the same hash, or free         */
     uint32_t next_pair[2];         /* pairs: of the first and of the second class */
-    uint32_t places[LIST_COUNT];   /* in lists of lines, from 1; 0: not there      */
-    uint32_t near;                 /* the number of the list of near lines it is on */
-
-    /* while a round is chosen */
-    uint32_t choice; /* for which the rest is meant                */
-    double target;  /* units due, and those owed, for one round   */
-    uint32_t limit; /* units that there are members for           */
-    uint32_t fresh; /* of them, by members that wait               */
-    uint32_t want;  /* units in the next round                    */
+    uint32_t places[LIST_COUNT];   /* in lists of lines, from 1; 0: not there     */
 };
 
 /* By slot. */
@@ -141,7 +143,8 @@ struct gavel_rounds {
 
     /* shares */
     struct pairs_solver *pair_solver; /* classes are paired; NULL: they are not */
-    double drift; /* how far shares may be from those of now, relative       */
+    double drift;     /* how far shares may be from those of now, relative       */
+    uint32_t changes; /* jobs that came or went since they were made         */
     uint32_t shares_number;
     double level; /* what every job has, in GPUs per weight; 0: it is unknown */
 
@@ -151,11 +154,11 @@ struct gavel_rounds {
     uint32_t *free_classes, free_count, class_next;
     uint32_t *alike, alike_mask; /* by hash */
     struct gavel_line *lines;
-    uint32_t alone_count;        /* lines of jobs alone; pairs follow */
+    uint32_t alone_count; /* lines of jobs alone; pairs follow */
     uint32_t pair_free, pair_next, pair_max;
     struct gavel_lines {
         uint32_t *lines, count;
-    } lists[LIST_COUNT]; /* lines that are due something; that run */
+    } lists[LIST_COUNT];             /* lines that are due something; that run */
     uint32_t *pair_alike, pair_mask; /* by hash */
     struct gavel_member *members;
     struct tree_pool trees;
@@ -164,15 +167,15 @@ struct gavel_rounds {
     uint32_t queue_count;
     struct tree_pool arrivals, keys;
     double ordered_for[TYPES_MAX]; /* capacity that keys are for */
-    job_id *busy; /* jobs that do not wait */
+    job_id *busy;                  /* jobs that do not wait */
     uint32_t busy_count;
 
     /* of very many lines that are due something, those that may be chosen soon */
     uint32_t *near, near_count;
     uint32_t near_number, near_made; /* of the list; 0: there is none */
     uint32_t near_left;              /* of them, waiting in the last choice */
-    double near_floor;     /* what the key of no other line is above ... */
-    int64_t near_until_ns; /* ... before then */
+    double near_floor;               /* what the key of no other line is above ... */
+    int64_t near_until_ns;           /* ... before then */
 
     /* while a round is chosen */
     uint32_t choice; /* its number */
@@ -220,6 +223,23 @@ static inline double line_units(const struct gavel_rounds *rounds,
                               : line->share * rounds->classes[line->classes[0]].count;
 }
 
+/* Put a line on a list, or take it off; either may be so already. */
+static inline void line_list(struct gavel_rounds *rounds, struct gavel_line *line,
+                             enum gavel_list which, bool in)
+{
+    struct gavel_lines *list = &rounds->lists[which];
+    uint32_t *place = &line->places[which];
+    if (in && *place == 0) {
+        list->lines[list->count++] = (uint32_t)(line - rounds->lines);
+        *place = list->count;
+    } else if (!in && *place > 0) {
+        uint32_t last = list->lines[--list->count];
+        list->lines[*place - 1] = last;
+        rounds->lines[last].places[which] = *place;
+        *place = 0;
+    }
+}
+
 /* --- gavel_choose.c ---------------------------------------------------------------------- */
 
 /*
@@ -251,16 +271,16 @@ double accounts_credit(const struct gavel_common *common, job_id job, int64_t no
 double accounts_owed(const struct gavel_rounds *rounds, const struct gavel_line *line,
                      int64_t now_ns);
 
+/* The key of the line's first unit, as it can be at most until then. */
+static inline double line_key_until(const struct gavel_rounds *rounds,
+                                    const struct gavel_line *line, int64_t until_ns)
+{
+    return line_units(rounds, line) + accounts_owed(rounds, line, until_ns);
+}
+
 /* The line of two classes on a column; 'add': also if there was none, or NONE if full. */
 uint32_t accounts_pair_line(struct gavel_common *common, uint32_t column, uint32_t a,
                             uint32_t b, bool add);
-
-/* A line has a share now, or has none any more. */
-void accounts_set_due(struct gavel_rounds *rounds, struct gavel_line *line, bool due);
-
-/* The key of the line's first unit, as it can be at most until then. */
-double accounts_key_until(const struct gavel_rounds *rounds,
-                          const struct gavel_line *line, int64_t until_ns);
 
 /* Shares, rates or numbers of members of a class have changed: so have slopes. */
 void accounts_turn_class(struct gavel_common *common, uint32_t class, int64_t now_ns);

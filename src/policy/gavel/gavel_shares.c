@@ -15,7 +15,9 @@
  *     d = w z / (GPUs + w z)
  *
  * and when it goes again none can gain more.  z is at least GPUs / weights; where it is more,
- * because types suit jobs differently, the bound is larger by as much.
+ * because types suit jobs differently, the bound is larger by as much.  Where jobs need
+ * different amounts for a level (steps, for the makespan), w z is what it needs; and a job
+ * whose shares nobody was asked for has that part of every type until shares are made.
  */
 #include <errno.h>
 #include <math.h>
@@ -23,14 +25,17 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "policy/gavel/gavel_lp.h"
 #include "policy/gavel/gavel_shares.h"
 #include "solve/solve.h"
 
-#define SLACK 0.01     /* shares may be so far from those of now, relative */
-#define PAIRED_MAX 256 /* jobs of which all pairs are looked at */
-#define UNITS_MIN 1e-7 /* less of a line is rounding */
-#define TOLERANCE 1e-6 /* of the solution, relative */
-#define RATIO_TURNS 20 /* of making a ratio as large as can be */
+#define SLACK 0.01      /* shares may be so far from those of now, relative */
+#define SLACK_EACH 0.03 /* the same where there is a row for each job to solve for; */
+#define CHANGES_EACH 64 /* and one job in so many has come or gone */
+#define PAIRED_MAX 256  /* jobs of which all pairs are looked at */
+#define UNITS_MIN 1e-7  /* less of a line is rounding */
+#define TOLERANCE 1e-6  /* of the solution, relative */
+#define RATIO_TURNS 20  /* of making a ratio as large as can be */
 #define RATIO_EXACT 1e-6
 
 /* --- the answer: units of lines ------------------------------------------------------ */
@@ -59,7 +64,7 @@ static void set_alone(struct gavel_common *common, uint32_t class, uint32_t colu
     common->rounds->classes[class].asked = true;
     if (!(line->share > 0))
         return;
-    accounts_set_due(common->rounds, line, true);
+    line_list(common->rounds, line, LIST_DUE, true);
     common->rounds->classes[class].time += line->share;
     common->rounds->classes[class].pace += line->share * rate; /* until turn_lines() */
 }
@@ -76,7 +81,7 @@ static void set_pair(struct gavel_common *common, uint32_t a, uint32_t b,
     struct gavel_line *line = &rounds->lines[at];
     line->share = can ? units : 0;
     if (can)
-        accounts_set_due(rounds, line, true);
+        line_list(rounds, line, LIST_DUE, true);
     line->rate[line->classes[0] != a] = rates[0];
     line->rate[line->classes[0] != b] = a == b ? (rates[0] + rates[1]) / 2 : rates[1];
     const uint32_t classes[2] = { a, b };
@@ -115,7 +120,7 @@ static void turn_lines(struct gavel_common *common, int64_t now_ns)
         if (line_is_pair(line))
             accounts_turn_pair(common, due->lines[i], now_ns);
         if (!(line->share > 0))
-            accounts_set_due(rounds, line, false);
+            line_list(rounds, line, LIST_DUE, false);
     }
 }
 
@@ -413,7 +418,8 @@ static double count_gpus(const struct gavel_common *common)
  * Of a policy with a key: the jobs that do not wait, and of those that wait with equal
  * demands as many as there can be room for; in order of arrival.
  */
-static struct gavel_rows candidates(struct gavel_common *common, const struct view *view)
+static struct gavel_rows candidates(struct gavel_common *common,
+                                    const struct view *view)
 {
     struct gavel_rounds *rounds = common->rounds;
     double gpus = count_gpus(common);
@@ -426,8 +432,7 @@ static struct gavel_rows candidates(struct gavel_common *common, const struct vi
         rounds->items[count].value = rounds->busy[count];
     for (uint32_t i = 0; i < rounds->queue_count; i++) {
         const struct gavel_queue *queue = &rounds->queues[i];
-        double most =
-            fmax(gpus / queue->gpus + 1, common->gavel->rule->waiting_min);
+        double most = fmax(gpus / queue->gpus + 1, common->gavel->rule->waiting_min);
         job_id id = tree_first(&rounds->keys, &queue->by_key);
         for (uint32_t n = 0; id != TREE_NONE && n < most; n++) {
             rounds->items[count++].value = id;
@@ -452,8 +457,8 @@ static uint32_t count_first(const struct gavel_common *common)
         double gang = common->entries[id].gang;
         bool can_run = false;
         for (uint32_t c = 0; c < common->type_count; c++)
-            can_run = can_run || (gavel_rates(common, id)[c] > 0 &&
-                                  gang <= common->capacity[c]);
+            can_run = can_run ||
+                      (gavel_rates(common, id)[c] > 0 && gang <= common->capacity[c]);
         room -= can_run ? gang : 0;
     }
     return count;
@@ -469,11 +474,12 @@ int shares_make(struct gavel_common *common, const struct view *view,
     struct gavel_rows rows = { .jobs = common->jobs, .count = common->job_count };
     common->changed = false;
     rounds->drift = rounds->level = 0;
+    rounds->changes = 0;
     rounds->due_ns = view->now_ns + (int64_t)(rule->patience_s * 1e9);
     if (common->job_count == 0)
         return 0;
     rounds->restless = true;
-    if (rule->by_class) {
+    if (rule->by_class && !(rounds->pair_solver && rule->deadlines_apart)) {
         double *members = arena_array(scratch, double, rounds->used_count);
         for (uint32_t i = 0; i < rounds->used_count; i++) {
             const struct gavel_class *class = &rounds->classes[rounds->used[i]];
@@ -498,15 +504,64 @@ int shares_make(struct gavel_common *common, const struct view *view,
     return 0;
 }
 
-void shares_drift(struct gavel_common *common, job_id job)
+/* GPUs that a job has at the level of all. */
+static double gpus_at_level(struct gavel_common *common, const struct view *view,
+                            job_id id)
+{
+    const struct gavel_rounds *rounds = common->rounds;
+    const struct gavel_rule *rule = common->gavel->rule;
+    struct gavel_call call;
+    struct gavel_times times = { .now_s = (double)view->now_ns / 1e9 };
+    struct gavel_rows rows = { .jobs = &id, .count = 1 };
+    struct gavel_demand demand = { .aim = AIM_LEVEL };
+    if (rule->by_class || !rule->demand)
+        return common->entries[id].weight * rounds->level;
+    gavel_prepare(common, view, &times, &rows, NULL, &call);
+    rule->demand(common->self, &call, 0, &demand);
+    double even_rate = gavel_lp_even_rate(&call, 0);
+    double slack = 1 - demand.ahead * rounds->level;
+    if (!(even_rate > 0 && slack > 0))
+        return INFINITY;
+    return demand.need * rounds->level / slack / even_rate * call.gang[0];
+}
+
+/* A new class takes the same part of every type, as much as brings it to the level of all. */
+static void guess_shares(struct gavel_common *common, const struct view *view,
+                         job_id id, double part)
+{
+    uint32_t class = common->rounds->members[id].class;
+    struct gavel_call call;
+    struct gavel_times times = { .now_s = (double)view->now_ns / 1e9 };
+    struct gavel_rows rows = { .jobs = &id, .count = 1 };
+    gavel_prepare(common, view, &times, &rows, NULL, &call);
+    for (uint32_t c = 0; c < common->type_count; c++)
+        set_alone(common, class, c, part * call.capacity[c] / call.gang[0],
+                  call.rate[c]);
+    struct gavel_class *made = &common->rounds->classes[class];
+    made->pace = made->time > 0 ? made->pace / made->time : 0;
+    accounts_turn_class(common, class, view->now_ns);
+}
+
+void shares_drift(struct gavel_common *common, const struct view *view, job_id id,
+                  bool comes)
 {
     struct gavel_rounds *rounds = common->rounds;
-    const struct gavel_class *class = &rounds->classes[rounds->members[job].class];
-    double weight = common->entries[job].weight;
+    const struct gavel_class *class = &rounds->classes[rounds->members[id].class];
     double gpus = count_gpus(common);
-    bool known = class->asked && rounds->level > 0 && gpus > 0;
-    rounds->drift +=
-        known ? weight * rounds->level / (gpus + weight * rounds->level) : 1;
-    if (rounds->drift > SLACK)
+    double slack = rounds->by_class ? SLACK : SLACK_EACH;
+    double change = 1;
+    if (!comes && !rounds->by_class && rounds->level > 0 && class->asked && gpus > 0)
+        change = class->time * class->gang / gpus;
+    else if (rounds->level > 0 && gpus > 0 && (class->asked || !rounds->by_class)) {
+        double wanted = gpus_at_level(common, view, id);
+        change = isfinite(wanted) ? wanted / (gpus + wanted) : 1;
+        if (!class->asked && change <= slack)
+            guess_shares(common, view, id, change / wanted);
+    }
+    rounds->drift += change;
+    rounds->changes++;
+    bool enough = rounds->by_class || rounds->level <= 0 || !class->asked ||
+                  (uint64_t)rounds->changes * CHANGES_EACH >= common->job_count;
+    if (rounds->drift > slack && enough)
         common->changed = true;
 }

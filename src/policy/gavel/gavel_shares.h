@@ -10,4 +10,5 @@ int shares_make(struct gavel_common *common, const struct view *view,
                 struct arena *scratch, struct error *err);
 
 /* A job has come, or goes: how far shares are from those of now, and whether to ask. */
-void shares_drift(struct gavel_common *common, job_id job);
+void shares_drift(struct gavel_common *common, const struct view *view, job_id job,
+                  bool comes);
