@@ -1,23 +1,31 @@
 /*
  * bench_gavel.c - berth bench gavel: a solution and a round of each policy, over the
- * number of jobs, what events and decisions cost on large clusters, and the paper's window
- * as a whole.
+ * number of jobs, what events and decisions cost on large clusters, what many jobs in one
+ * instant cost every policy, and the paper's window as a whole.
  *
  * Jobs are those of the published generator, four per accelerator; a third of the accelerators
  * is of each type.  CLP solves the same programmes up to sizes that take it seconds.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/error.h"
+#include "base/rng.h"
 #include "lab/bench.h"
 #include "model/cluster.h"
 #include "model/throughput.h"
+#include "policy/policy.h"
 #include "solve/solve.h"
 #include "study/gavel_jobs.h"
 
 #define CLP_PATIENCE_S 2.0
+#define INSTANT_JOBS 20000
 
 static const uint32_t sizes[] = { 32, 128, 512, 2048, 8192, 32768, 100000 };
 
@@ -228,6 +236,65 @@ static int measure_events(struct bench *bench, uint32_t nodes, uint64_t jobs,
     return 0;
 }
 
+/* A million jobs, one by one. */
+static int measure_million(struct bench *bench, struct error *err)
+{
+    struct sim_result result;
+    double cpu_s;
+    int r = bench_simulate(
+        "125xv100:8", false,
+        (struct sim_setup){ .workload = "synthetic:jobs=1000000,load=1.0",
+                            .policy = "gavel-las" },
+        &result, &cpu_s, err);
+    if (r < 0)
+        return r;
+    bench_row(bench, cpu_s, "s", 1000000, "million_gavel-las");
+    sim_result_release(&result);
+    return 0;
+}
+
+/* --- many jobs in one instant ------------------------------------------------------------ */
+
+/* Of 1, 2, 4 or 8 GPUs, on average for ten minutes. */
+static int write_instant(FILE *file, uint32_t count)
+{
+    static const uint32_t gangs[] = { 1, 1, 1, 1, 2, 2, 4, 8 };
+    struct rng rng;
+    rng_init(&rng, 1, "instant");
+    fputs("#berth-jobs 1\nsubmit_s,gpus,work_s\n", file);
+    for (uint32_t i = 0; i < count; i++)
+        fprintf(file, "0,%u,%.1f\n", gangs[rng_below(&rng, 8)],
+                10 - 600 * log(1 - rng_unit(&rng)));
+    return fflush(file) == 0 ? 0 : -errno;
+}
+
+/* Every policy that needs no more than these jobs say. */
+static int measure_instant(struct bench *bench, struct error *err)
+{
+    char path[] = "/tmp/berth-instant-XXXXXX";
+    int fd = mkstemp(path);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!file)
+        return error_set(err, -errno, "%s cannot be written", path);
+    int r = write_instant(file, INSTANT_JOBS);
+    for (const struct policy *const *p = policy_list; r == 0 && *p; p++) {
+        struct sim_result result;
+        double cpu_s;
+        if (strncmp((*p)->name, "gavel-cost", strlen("gavel-cost")) == 0)
+            continue; /* V100s have no price here */
+        r = bench_simulate("8xv100:8", false,
+                           (struct sim_setup){ .workload = path, .policy = (*p)->name },
+                           &result, &cpu_s, err);
+        if (r < 0)
+            break;
+        bench_row(bench, cpu_s, "s", INSTANT_JOBS, "instant_%s", (*p)->name);
+        sim_result_release(&result);
+    }
+    fclose(file);
+    unlink(path);
+    return r;
+}
+
 /* Decisions while 100,000 jobs are active. */
 static int measure_active(struct bench *bench, struct error *err)
 {
@@ -258,6 +325,10 @@ static int measure_growth(struct bench *bench, struct error *err)
         r = measure_events(bench, 1250, 100000, err);
     if (r == 0)
         r = measure_events(bench, 12500, 100000, err);
+    if (r == 0)
+        r = measure_million(bench, err);
+    if (r == 0)
+        r = measure_instant(bench, err);
     return r < 0 ? r : measure_active(bench, err);
 }
 

@@ -333,6 +333,20 @@ static void sift_down(struct sort_item *items, uint32_t count, uint32_t at)
     }
 }
 
+static void heap_items(struct sort_item *items, uint32_t count)
+{
+    for (uint32_t i = count / 2; i-- > 0;)
+        sift_down(items, count, i);
+}
+
+static uint32_t pop_item(struct sort_item *items, uint32_t *count)
+{
+    uint32_t value = items[0].value;
+    items[0] = items[--*count];
+    sift_down(items, *count, 0);
+    return value;
+}
+
 /* One by one, the largest key first. */
 static void choose_by_key(struct gavel_common *common, double *room)
 {
@@ -348,12 +362,9 @@ static void choose_by_key(struct gavel_common *common, double *room)
             rounds->items[count++] = (struct sort_item){ .key = -key_of(line, n),
                                                          .value = rounds->listed[i] };
     }
-    for (uint32_t i = count / 2; i-- > 0;)
-        sift_down(rounds->items, count, i);
+    heap_items(rounds->items, count);
     while (count > 0 && !gavel_is_full(common, room)) {
-        struct gavel_line *line = &rounds->lines[rounds->items[0].value];
-        rounds->items[0] = rounds->items[--count];
-        sift_down(rounds->items, count, 0);
+        struct gavel_line *line = &rounds->lines[pop_item(rounds->items, &count)];
         if (gang_of(rounds, line) <= room[line->column] && units_left(rounds, line) > 0)
             give_units(rounds, line, 1, room);
     }
@@ -365,13 +376,16 @@ static void move_up(struct gavel_common *common, double *room, bool running)
     struct gavel_rounds *rounds = common->rounds;
     if (gavel_is_full(common, room))
         return;
-    /* Always in the same order, or two would change places in every round. */
-    for (uint32_t i = 0; i < rounds->listed_count; i++)
-        rounds->items[i] = (struct sort_item){ rounds->listed[i], rounds->listed[i] };
-    sort_items(rounds->items, rounds->item_scratch, rounds->listed_count);
-    for (uint32_t i = 0; i < rounds->listed_count && !gavel_is_full(common, room);
-         i++) {
-        struct gavel_line *line = &rounds->lines[rounds->items[i].value];
+    /* The jobs that are owed most first; classes always in the same order. */
+    uint32_t count = rounds->listed_count;
+    for (uint32_t i = 0; i < count; i++)
+        rounds->items[i] = (struct sort_item){
+            rounds->by_class ? 0 : -key_of(&rounds->lines[rounds->listed[i]], 0),
+            rounds->listed[i]
+        };
+    heap_items(rounds->items, count);
+    while (count > 0 && !gavel_is_full(common, room)) {
+        struct gavel_line *line = &rounds->lines[pop_item(rounds->items, &count)];
         job_id example = rounds->classes[line->classes[0]].example;
         const double *rates = gavel_rates(common, example);
         uint32_t movable = line->want - (running ? 0 : line_running(line));
@@ -461,7 +475,27 @@ static struct gavel_queue *first_queue(struct gavel_common *common, const double
     return first;
 }
 
-/* The same where every job is a class of its own: the one that came first. */
+/* The same where every job is a class of its own: who is due something and owed most, ... */
+static void choose_rest_by_key(struct gavel_common *common, double *room)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < rounds->listed_count; i++) {
+        const struct gavel_line *line = &rounds->lines[rounds->listed[i]];
+        if (!line_is_pair(line) && rounds->classes[line->classes[0]].left > 0)
+            rounds->items[count++] =
+                (struct sort_item){ -key_of(line, 0), line->classes[0] };
+    }
+    heap_items(rounds->items, count);
+    while (count > 0 && !gavel_is_full(common, room)) {
+        uint32_t c = pop_item(rounds->items, &count);
+        if (rounds->choose_running)
+            choose_to_stay(common, c, room);
+        choose_to_come(common, c, room);
+    }
+}
+
+/* ... then the one that came first. */
 static void choose_rest_by_arrival(struct gavel_common *common, const struct view *view,
                                    double *room, bool running)
 {
@@ -539,10 +573,12 @@ static void choose_units(struct gavel_common *common, const struct view *view,
         move_up(common, room, running);
     if (gavel_is_full(common, room))
         return;
-    if (rounds->by_class)
+    if (rounds->by_class) {
         choose_rest_by_credit(common, view, room, running);
-    else
+    } else {
+        choose_rest_by_key(common, room);
         choose_rest_by_arrival(common, view, room, running);
+    }
     if (running)
         part_pairs(common, room);
 }
