@@ -136,7 +136,7 @@ static uint32_t pair_at_random(struct gandiva *gandiva, struct gavel_call *call)
         uint32_t a = single[drawn[0]];
         uint32_t b = single[drawn[1]];
         if (call->gang[a] != call->gang[b] ||
-            (!call->released && !can_share(call, a, b)))
+            (gandiva->pays == pair_pays && !can_share(call, a, b)))
             continue;
         set_partner(gandiva, call, call->jobs[a], call->jobs[b]);
         set_partner(gandiva, call, call->jobs[b], call->jobs[a]);
