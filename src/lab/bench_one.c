@@ -14,13 +14,13 @@
 #define LOAD_SHORT 0.7
 #define LOAD_LONG 1.2
 
-struct one_cell {
+struct bench_cell {
     const char *cluster, *name;
     uint32_t gpus;
     bool kinds; /* the cluster has three types, and jobs run at other speeds on each */
 };
 
-static const struct one_cell cells[] = {
+static const struct bench_cell cells[] = {
     { "14xv100:8", "112_gpus_1_type", 112, false },
     { "128xv100:8", "1024_gpus_1_type", 1024, false },
     { "1250xv100:8", "10000_gpus_1_type", 10000, false },
@@ -29,12 +29,13 @@ static const struct one_cell cells[] = {
     { "417xv100:8,417xp100:8,416xk80:8", "10000_gpus_3_types", 10000, true },
 };
 
-struct one_cost {
+struct bench_cost {
     double event_us, worst_ms;
 };
 
-static int measure_policy(const struct one_cell *cell, const char *policy, double load,
-                          uint64_t jobs, struct one_cost *ret_cost, struct error *err)
+static int measure_policy(const struct bench_cell *cell, const char *policy,
+                          double load, uint64_t jobs, struct bench_cost *ret_cost,
+                          struct error *err)
 {
     struct sim_result result;
     double cpu_s;
@@ -48,16 +49,16 @@ static int measure_policy(const struct one_cell *cell, const char *policy, doubl
         &result, &cpu_s, err);
     if (r < 0)
         return r;
-    *ret_cost = (struct one_cost){ cpu_s / (double)result.cost.event_count * 1e6,
-                                   result.cost.decide_us_max / 1e3 };
+    *ret_cost = (struct bench_cost){ cpu_s / (double)result.cost.event_count * 1e6,
+                                     result.cost.decide_us_max / 1e3 };
     sim_result_release(&result);
     return 0;
 }
 
-static int measure_cell(struct bench *bench, const struct one_cell *cell, double load,
+static int measure_cell(struct bench *bench, const struct bench_cell *cell, double load,
                         uint64_t jobs, const char *queue, struct error *err)
 {
-    struct one_cost berth, xion;
+    struct bench_cost berth, xion;
     char id[96];
     int r = measure_policy(cell, "xion", load, jobs, &xion, err);
     if (r == 0)

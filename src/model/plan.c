@@ -78,10 +78,9 @@ struct plan {
     uint32_t *of_node;    /* first vacancy, or NONE                    */
     struct room *on_node; /* vacated there in all                      */
     uint32_t vacated_gpu_count;
-    uint64_t *barred; /* by node: GPUs that the calendar bars for the job in hand */
-    uint64_t
-        *barred_free;   /* of these, those that are free                            */
-    bool *whole_barred; /* CPUs as well                                             */
+    uint64_t *barred;      /* by node: GPUs that the calendar bars to the job */
+    uint64_t *barred_free; /* of these, those that are free                   */
+    bool *whole_barred;    /* CPUs as well                                    */
     int64_t wake_ns;
     job_id wrong_job; /* revoked or dropped against the rules; JOB_NONE: none */
     bool wrong_drop;
