@@ -142,6 +142,15 @@ double price_stop_s(const struct berth_policy *berth, const struct view *view,
 void trials_place(struct berth_policy *berth, const struct view *view,
                   struct plan *plan);
 
+/* Nothing is kept for a job that waited too long; then place such jobs, or keep nodes for them. */
+void aged_begin(struct berth_policy *berth);
+void aged_place(struct berth_policy *berth, const struct view *view, struct plan *plan,
+                struct arena *scratch);
+
+/* Nodes that this job must not use, because they are kept for others. */
+const struct bits *aged_kept_from(const struct berth_policy *berth,
+                                  const struct view *view, job_id job);
+
 /* To types of which GPUs became free; then jobs that both gain by it trade places. */
 void moves_make(struct berth_policy *berth, const struct view *view, struct plan *plan);
 
