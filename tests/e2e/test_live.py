@@ -253,7 +253,7 @@ class Yielding(Live):
     def test_another_policy_at_run_time(self):
         daemon = self.start(gpus="v100:1")
         gate = Gate(daemon)
-        first = daemon.sh(gate.wait)
+        first = daemon.sh(gate.wait, **{"class": "te"})  # none of the others preempts it
         long, short = daemon.sh("sleep 0.5", steps=100), daemon.sh("true", steps=1)
         daemon.wait(first, {"RUNNING"})
         status, _ = daemon.ask("PATCH", "/v1/server", {"policy": "sjf"})
