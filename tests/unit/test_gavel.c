@@ -59,7 +59,8 @@ static const struct policy told = { .name = "told",
                                     .self_size = sizeof(struct told),
                                     .init = told_init,
                                     .observe = gavel_observe,
-                                    .decide = gavel_decide };
+                                    .decide = gavel_decide,
+                                    .fini = gavel_fini };
 
 /* Carry the plan out, as if victims stopped at once. */
 static void carry_out(struct world *w)
