@@ -37,6 +37,7 @@
 #define CONNECT_TRIES 250
 #define CLEAR_NS (20 * MS)
 #define REAP_NS (100 * MS)
+#define LEFT_NS (5 * NS_PER_S)      /* then what a killed supervisor left is removed */
 #define LOAD_MAX_NS (10 * NS_PER_S) /* then it is assumed to make steps */
 #define IGNORED_NS (10 * NS_PER_S)  /* then an end that the engine ignored is dropped */
 #define LIMIT_GRACE_NS (30 * NS_PER_S) /* longest grace period after a time limit */
@@ -714,7 +715,12 @@ static void forget_recorded(struct local_run *run)
     struct local *local = run->local;
     job_id job = run->job;
     uint32_t generation = run->generation;
-    local_remove_attempt(run);
+    if (local_remove_attempt(run) && local->left_count < LOCAL_LEFT_MAX) {
+        if (local->left_count == 0)
+            local->left_ns = local_now(local) + LEFT_NS;
+        local->left[local->left_count++] = (struct local_left){ run->id, run->attempt };
+        set_timer(local, local->left_ns);
+    }
     forget_run(run);
     start_next_attempt(local, job, generation);
 }
@@ -790,6 +796,12 @@ static void handle_timer(uv_timer_t *timer)
     }
     for (struct local_run *run = local->runs; run; run = run->next)
         next_ns = run->due_ns < next_ns ? run->due_ns : next_ns;
+    if (local->left_count > 0 && local->left_ns <= at_ns) {
+        local_remove_left(local);
+        local->left_ns = at_ns + LEFT_NS;
+    }
+    if (local->left_count > 0 && local->left_ns < next_ns)
+        next_ns = local->left_ns;
     if (local_reap_starters() > 0 && next_ns > at_ns + REAP_NS)
         next_ns = at_ns + REAP_NS;
     if (next_ns < INT64_MAX)

@@ -70,6 +70,14 @@ struct local_run {
     struct run_lines lines;
 };
 
+#define LOCAL_LEFT_MAX 4096
+
+/* An attempt whose supervisor was told to remove it. */
+struct local_left {
+    uint64_t id;
+    uint32_t attempt;
+};
+
 struct local {
     struct local_setup setup;
     char state_dir[512], run_dir[LOCAL_RUN_DIR_MAX + 1], run_program[512];
@@ -80,7 +88,10 @@ struct local {
     struct local_run *runs;
     struct local_run **slots; /* by job */
     uint32_t count;
-    uint32_t recorded_count; /* ends recorded since the last commit */
+    uint32_t recorded_count;                /* ends recorded since the last commit */
+    struct local_left left[LOCAL_LEFT_MAX]; /* to be looked at again at 'left_ns' */
+    uint32_t left_count;
+    int64_t left_ns;
     uv_timer_t timer;
     int64_t timer_ns;
     bool closing;
@@ -97,8 +108,10 @@ int local_start_supervisor(struct local_run *run, struct error *err);
 /* A supervisor has taken the attempt; ret_alive: it still runs. */
 bool local_was_claimed(const struct local_run *run, bool *ret_alive);
 bool local_read_status(const struct local_run *run, struct run_end *end);
-/* The supervisor is told that the end is durable, and removes the attempt if it can. */
-void local_remove_attempt(struct local_run *run);
+/* The supervisor is told that the end is durable; true: it is to remove the attempt. */
+bool local_remove_attempt(struct local_run *run);
+/* Remove what supervisors should have removed that were killed before they had. */
+void local_remove_left(struct local *local);
 /* Send SIGKILL to all processes of an attempt; true: none is left. */
 bool local_kill_attempt(const struct local_run *run);
 /* To the job's processes alone: the supervisor reports the end. */
