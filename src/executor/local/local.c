@@ -710,6 +710,25 @@ static void start_next_attempt(struct local *local, job_id job, uint32_t generat
     }
 }
 
+/* Remove what supervisors should have removed that were killed before they had. */
+static void remove_left(struct local *local)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < local->left_count; i++) {
+        struct attempt_claim claim;
+        char name[ATTEMPT_NAME_MAX];
+        attempt_name(name, local->left[i].id, local->left[i].attempt);
+        if (faccessat(local->attempts.jobs, name, F_OK, 0) != 0)
+            continue;
+        attempt_read_claim(&local->attempts, name, &claim);
+        if (claim.alive)
+            local->left[kept++] = local->left[i];
+        else
+            attempt_remove(&local->attempts, name);
+    }
+    local->left_count = kept;
+}
+
 static void forget_recorded(struct local_run *run)
 {
     struct local *local = run->local;
@@ -797,7 +816,7 @@ static void handle_timer(uv_timer_t *timer)
     for (struct local_run *run = local->runs; run; run = run->next)
         next_ns = run->due_ns < next_ns ? run->due_ns : next_ns;
     if (local->left_count > 0 && local->left_ns <= at_ns) {
-        local_remove_left(local);
+        remove_left(local);
         local->left_ns = at_ns + LEFT_NS;
     }
     if (local->left_count > 0 && local->left_ns < next_ns)

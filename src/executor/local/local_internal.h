@@ -110,8 +110,6 @@ bool local_was_claimed(const struct local_run *run, bool *ret_alive);
 bool local_read_status(const struct local_run *run, struct run_end *end);
 /* The supervisor is told that the end is durable; true: it is to remove the attempt. */
 bool local_remove_attempt(struct local_run *run);
-/* Remove what supervisors should have removed that were killed before they had. */
-void local_remove_left(struct local *local);
 /* Send SIGKILL to all processes of an attempt; true: none is left. */
 bool local_kill_attempt(const struct local_run *run);
 /* To the job's processes alone: the supervisor reports the end. */

@@ -415,24 +415,6 @@ bool local_remove_attempt(struct local_run *run)
     return false;
 }
 
-void local_remove_left(struct local *local)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < local->left_count; i++) {
-        struct attempt_claim claim;
-        char name[ATTEMPT_NAME_MAX];
-        attempt_name(name, local->left[i].id, local->left[i].attempt);
-        if (faccessat(local->attempts.jobs, name, F_OK, 0) != 0)
-            continue;
-        attempt_read_claim(&local->attempts, name, &claim);
-        if (claim.alive)
-            local->left[kept++] = local->left[i];
-        else
-            attempt_remove(&local->attempts, name);
-    }
-    local->left_count = kept;
-}
-
 bool local_kill_attempt(const struct local_run *run)
 {
     char name[ATTEMPT_NAME_MAX];
