@@ -182,10 +182,11 @@ int table_header(struct table *table, struct error *err)
                          table->reader->name);
     table->header = memory_checked(malloc(bytes + 1));
     memcpy(table->header, line, bytes + 1);
-    table->name_count = table_split(table->header, bytes, table->separator,
-                                    table->quoted, table->names, TABLE_COLUMNS_MAX);
-    if (table->name_count > TABLE_COLUMNS_MAX)
-        return too_many(table, table->name_count, err);
+    uint32_t count = table_split(table->header, bytes, table->separator, table->quoted,
+                                 table->names, TABLE_COLUMNS_MAX);
+    if (count > TABLE_COLUMNS_MAX)
+        return too_many(table, count, err);
+    table->name_count = count;
     return 0;
 }
 

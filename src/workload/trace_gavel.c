@@ -89,6 +89,8 @@ static int gavel_open(void *self, struct source *source, struct error *err)
     uint32_t at[4];
     table_init(table, reader, ',', /* quoted= */ true);
     r = table_columns(table, names, 4, at, err);
+    if (r < 0)
+        return r;
     gavel->dialect = (struct dialect){ table->name_count,
                                        at[0],
                                        at[2],
@@ -97,7 +99,7 @@ static int gavel_open(void *self, struct source *source, struct error *err)
                                        NONE,
                                        NONE,
                                        at[3] };
-    return r;
+    return 0;
 }
 
 static int field_error(const struct table *table, uint32_t at, const char *field,

@@ -335,9 +335,10 @@ void trace_row_set_run(struct trace_row *row, int64_t run_ns)
 
 void format_first_line(const char *bytes, size_t count, char *line, size_t size)
 {
-    size_t n = strcspn(bytes, "\r\n");
-    n = n < count ? n : count;
-    n = n < size - 1 ? n : size - 1;
+    size_t max = count < size - 1 ? count : size - 1;
+    size_t n = 0; /* what is held need not end with a NUL */
+    while (n < max && bytes[n] != '\0' && bytes[n] != '\r' && bytes[n] != '\n')
+        n++;
     memcpy(line, bytes, n);
     line[n] = '\0';
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "workload/format.h"
 #include "workload/workload.h"
 
 #define JOBS_MAX 8
@@ -592,10 +593,58 @@ static void what_is_unknown_says_so(void **state)
     assert_int_equal(workload_open(&workload, "no/such", NULL, 1, 0, &err), -ENOENT);
 }
 
+/* What tells formats apart looks at the first 4 KiB of a header: the rest may have more. */
+static void a_header_of_too_many_columns_is_refused(void **state)
+{
+    static const struct {
+        const char *format, *names;
+    } tables[] = {
+        { "gavel", "job_type,scale_factor,total_steps,arrival_s" },
+        { "generic", "submit_s,duration_s,gpus" },
+        { "helios", "job_id,user,vc,gpu_num,cpu_num,state,submit_time,start_time" },
+        { "acme", "job_id,user,type,gpu_num,cpu_num,state,submit_time,start_time" },
+        { "philly-csv", "jobid,vc,user,gpus,submit,runtime" },
+        { "sacct", "JobID,Submit,Start,End,State,AllocTRES" },
+    };
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        char text[16384];
+        char separator = strcmp(tables[i].format, "sacct") == 0 ? '|' : ',';
+        int names = snprintf(text, sizeof text, "%s,%4096s", tables[i].names, "x");
+        size_t n = (size_t)names;
+        for (char *p = text; *p; p++)
+            *p = *p == ',' ? separator : *p;
+        while (n < sizeof text - 2) {
+            text[n++] = separator;
+            text[n++] = 'x';
+        }
+        text[n] = '\0';
+        assert_wrong(tables[i].format, text, " fields, want at most 128");
+    }
+}
+
+/* What a reader holds need not end with a NUL: the bytes behind it are somebody else's. */
+static void the_first_line_is_looked_for_in_what_is_held(void **state)
+{
+    char line[64];
+    char *held = malloc(16);
+    assert_non_null(held);
+    memset(held, 'x', 16);
+    format_first_line(held, 16, line, sizeof line);
+    assert_string_equal(line, "xxxxxxxxxxxxxxxx");
+    format_first_line(held, 16, line, 5);
+    assert_string_equal(line, "xxxx");
+    held[3] = '\r';
+    format_first_line(held, 16, line, sizeof line);
+    assert_string_equal(line, "xxx");
+    free(held);
+}
+
 RUN_CASES(TEST(philly_sums_attempts_and_takes_the_last_gpus),
           TEST(philly_csv_is_sorted), TEST(helios_passes_over_what_is_no_gpu_job),
           TEST(acme_honours_zones_and_recomputes_run_times),
           TEST(pai_rounds_gpus_up_but_counts_what_was_asked_for),
+          TEST(a_header_of_too_many_columns_is_refused),
+          TEST(the_first_line_is_looked_for_in_what_is_held),
           TEST(gavel_has_three_dialects), TEST(swf_falls_back_on_what_was_asked_for),
           TEST(sacct_reads_jobs_and_not_their_steps),
           TEST(any_table_with_the_three_columns_is_read),
