@@ -99,7 +99,7 @@ static bool depends_on_seed(const struct sim_setup *setup)
     return !setup->format && preset_find(name);
 }
 
-/* Whether jobs can be kept: all of a workload that ends, and no names for a list of jobs. */
+/* Whether jobs can be kept: all of a workload that ends, without a list of jobs. */
 static bool can_share(const struct sim_setup *setup)
 {
     return !setup->jobs && setup->workload && setup->window_to == 0 && !setup->jobs_out;
@@ -146,13 +146,13 @@ static const char *copy_text(struct arena *arena, const char *text)
     return text ? arena_text(arena, text) : NULL;
 }
 
-/* A job with texts of its own; a simulation needs no names, and users for a calendar only. */
-static void copy_job(struct arena *arena, const struct job_spec *job, bool with_user,
+/* A job with texts of its own; policies guess by name and user, so both are kept. */
+static void copy_job(struct arena *arena, const struct job_spec *job,
                      struct job_spec *copy)
 {
     *copy = *job;
-    copy->name = NULL;
-    copy->user = with_user ? copy_text(arena, job->user) : NULL;
+    copy->name = copy_text(arena, job->name);
+    copy->user = copy_text(arena, job->user);
     copy->entity = copy_text(arena, job->entity);
     copy->kind = copy_text(arena, job->kind);
     copy->types = copy_text(arena, job->types);
@@ -203,8 +203,7 @@ static void read_jobs(struct sweep_pool *pool, struct sweep_jobs *group,
         if (group->count == room)
             r = -1;
         else
-            copy_job(&group->arena, &job, setup->calendar != NULL,
-                     &group->jobs[group->count++]);
+            copy_job(&group->arena, &job, &group->jobs[group->count++]);
     }
     group->skipped = workload_facts(workload)->skipped;
     workload_close(workload);

@@ -40,6 +40,26 @@ class Mixed(Case):
                             "--workload", "mixed:jobs=60,unknown_share=1", "--seed", "2")
             self.assertEqual(said["jobs"]["completed"], 60, policy["name"])
 
+    def test_a_policy_compared_with_others_decides_as_it_does_alone(self):
+        """Policies guess by name and user, so jobs that runs share have both."""
+        jobs = ("--cluster", "mixed-112", "--workload", "mixed:jobs=200,unknown_share=1")
+        done = self.berth("compare", "--json", *jobs, "--policy", "las", "--policy", "berth",
+                          "--seeds", "1")
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done)
+        for compared in json.loads(done.stdout)["policies"]:
+            alone = self.sim(*jobs, "--policy", compared["policy"])
+            for figure in ("mean", "p95"):
+                self.assertAlmostEqual(compared["figures"]["jct_s." + figure]["mean"],
+                                       alone["jct_s"][figure], delta=1e-6)
+
+    def test_a_job_found_to_be_long_leaves_slow_gpus_that_it_has_alone(self):
+        """Job 148, 16 GPUs for 15 h: when its guess is exceeded, faster GPUs are free already,
+        and nothing else happens.  It ends after 292,000 s where it stays."""
+        said = self.sim("--cluster", "mixed-112", "--policy", "berth", "--seed", "6",
+                        "--workload", "mixed:load=1.1,jobs=300")
+        self.assertEqual(said["jobs"]["completed"], 300)
+        self.assertLess(said["makespan_s"], 200000)
+
     def test_slowdowns_are_of_the_true_work(self):
         self.write("jobs.csv", JOBS)
         said = self.sim("--cluster", "4xv100:1", "--policy", "sjf", "--workload", "jobs.csv")

@@ -477,6 +477,31 @@ static void an_elastic_job_gives_up_gpus_for_one_that_waits(void **state)
     assert_false(plan_changes(w->plan, old)); /* that would cost more than it saves */
 }
 
+/* It does not heed its grace period: the resize takes as long as it likes. */
+static void an_epoch_begins_only_when_a_job_can_be_resized(void **state)
+{
+    struct world *w = *state;
+    job_id slow = world_running(w, an_elastic(1, 10000, 0));
+    world_decide(w, &policy_berth);
+    const struct change *grant = world_grant(w, slow);
+    struct event order = { .kind = EVENT_RESIZING,
+                           .job = slow,
+                           .seats = plan_seats(w->plan, grant),
+                           .seat_count = grant->seat_count,
+                           .pending_shares = plan_pending(w->plan, grant),
+                           .pending_count = grant->pending_count,
+                           .beside = JOB_NONE };
+    assert_true(world_apply(w, order));
+    world_pass(w, SECONDS(2));
+    world_decide_again(w);
+    assert_int_equal(world_next_wake(w), INT64_MAX);
+
+    world_pass(w, SECONDS(3.5));
+    assert_true(world_apply(w, (struct event){ .kind = EVENT_RESIZED, .job = slow }));
+    world_decide_again(w);
+    assert_int_equal(world_next_wake(w), SECONDS(6)); /* epochs are as they were */
+}
+
 /* Each report is one of exp(-k / tau). */
 static void learn(struct world *w, job_id job, double from, double tau)
 {
@@ -549,5 +574,6 @@ RUN_CASES(CASE(a_short_job_passes_one_that_does_not_fit),
           CASE(the_cost_test_names_the_victims_it_considered),
           CASE(an_elastic_job_grows_into_free_gpus_if_that_pays),
           CASE(an_elastic_job_gives_up_gpus_for_one_that_waits),
+          CASE(an_epoch_begins_only_when_a_job_can_be_resized),
           CASE(gpus_go_to_the_model_that_learns),
           CASE(a_dear_resize_takes_no_gpus_that_a_job_asked_for));

@@ -24,7 +24,8 @@
  * hours of use or when a user comes or goes.  So between two such changes a victim never
  * preempts its beneficiary, and their number is bounded by the time and the jobs submitted.
  * Trades raise a potential (moves.c); a move ends on a type on which the job is faster by the
- * table, whatever it reports.  Sizes do not go round either (resizes.c).  Jobs that waited too long are preempted by trial jobs alone.
+ * table, whatever it reports.  Sizes do not go round either (resizes.c).  Jobs that waited too
+ * long are preempted by trial jobs alone.
  */
 #include "policy/policy.h"
 
@@ -390,6 +391,8 @@ static void run_timers(struct berth_policy *berth, const struct view *view)
         clear_timer(berth, id);
         berth->stirred = true;
         if (berth->jobs[id].runs) {
+            berth->grown_types |=
+                view->jobs[id].types; /* more is left than was known */
             enter_running(berth, view, id);
         } else {
             value_renew(berth, view, id);
@@ -517,7 +520,8 @@ static int64_t berth_wake_ns(const void *self, const struct view *view)
         return berth->programme->wake_ns
                    ? berth->programme->wake_ns(berth->programme_self, view)
                    : INT64_MAX;
-    bool any = berth->waiting.job_count + berth->trials.job_count > 0;
+    bool any = berth->waiting.job_count + berth->trials.job_count > 0 ||
+               (view->cluster->type_count > 1 && view->free->gpu_count > 0);
     int64_t timer_ns = any && berth->timers.top != HEAP_NONE
                            ? berth->timer_pool.nodes[berth->timers.top].key
                            : INT64_MAX;

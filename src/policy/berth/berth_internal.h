@@ -93,6 +93,7 @@ struct berth_policy {
         reported; /* reports of running jobs since the last decision: not enough for one */
     bool stirred;         /* something else */
     uint32_t freed_types; /* types of which GPUs became free since the last decision */
+    uint32_t grown_types; /* types that running jobs may use whose guessed work grew */
     double theta;         /* job-seconds that a wasted GPU-second costs now */
     struct bits aside;    /* nodes kept for a trial job that waits for an end there */
     struct bits kept;     /* these, and nodes kept for jobs that have waited too long */

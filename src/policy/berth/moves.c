@@ -14,7 +14,9 @@
  * go round in circles, even where they cost nothing.
  *
  * This is Gavel's point, that a job should run where it gains most over the others, without
- * rounds: something is looked at only where GPUs became free or a job began to run.
+ * rounds: something is looked at only where GPUs became free, a job began to run, or the guess of
+ * what is left of a running job grew.  Without the last, a long job whose work is unknown stays on
+ * slow GPUs while the cluster empties: no more GPUs become free when it is known to be long.
  */
 #include <math.h>
 
@@ -170,14 +172,15 @@ static void make_trades(struct berth_policy *berth, const struct view *view,
 void moves_make(struct berth_policy *berth, const struct view *view, struct plan *plan)
 {
     uint32_t moved = 0;
+    uint32_t types = berth->freed_types | berth->grown_types;
     for (uint32_t to = 0; to < view->cluster->type_count; to++) {
-        if (!(berth->freed_types >> to & 1) || view->free->shelves[to].gpu_count == 0)
+        if (!(types >> to & 1) || view->free->shelves[to].gpu_count == 0)
             continue;
         for (uint32_t from = 0; from < view->cluster->type_count && moved < MOVES_MAX;
              from++)
             if (from != to)
                 moved += move_between(berth, view, plan, from, to);
     }
-    berth->freed_types = 0;
+    berth->freed_types = berth->grown_types = 0;
     make_trades(berth, view, plan);
 }
