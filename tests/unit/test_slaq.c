@@ -203,6 +203,26 @@ static void an_epoch_is_ten_times_what_a_resize_takes(void **state)
     assert_int_equal(world_next_wake(w), SECONDS(20));
 }
 
+static void an_epoch_counts_jobs_that_wait_and_none_that_ended(void **state)
+{
+    struct world *w = *state;
+    job_id job = running(w, 4);
+    job_id dear = queued(w, 8, 8, 16); /* more GPUs than there are */
+    world_job(w, dear)->load_ns = SECONDS(2);
+    world_decide(w, &policy_slaq);
+    learn(w, job, 0, 20);
+    world_decide_again(w);
+    assert_int_equal(world_next_wake(w), SECONDS(20));
+
+    world_apply(w, (struct event){ .kind = EVENT_CANCELLED, .job = dear });
+    world_pass(w, SECONDS(20));
+    world_decide_again(w);
+    learn(w, job, 10, 20);
+    world_decide_again(w);
+
+    assert_int_equal(world_next_wake(w), SECONDS(23));
+}
+
 static void a_small_change_does_not_cause_a_resize(void **state)
 {
     struct world *w = *state;
@@ -428,6 +448,7 @@ RUN_CASES(CASE(fair_gives_all_the_same),
           CASE(a_job_that_says_nothing_has_an_equal_share),
           CASE(losses_that_are_no_numbers_do_no_harm), CASE(sizes_stay_within_an_epoch),
           CASE(an_epoch_is_ten_times_what_a_resize_takes),
+          CASE(an_epoch_counts_jobs_that_wait_and_none_that_ended),
           CASE(a_small_change_does_not_cause_a_resize),
           CASE(a_new_job_does_not_wait_for_the_epoch),
           CASE(of_two_the_one_that_learns_less_makes_room),

@@ -16,9 +16,18 @@
 #define ARRIVALS_MAX \
     16 /* waiting jobs, at most, for which others shrink between epochs */
 
+/* A live job, by its slot. */
 struct elastic_member {
+    uint64_t number;   /* in order of arrival; 0: none */
+    int64_t resize_ns; /* as it stands in 'resizes' */
+    bool sizable;      /* it is in 'resizes' */
+    bool listed;       /* it is among the jobs that are placed */
+};
+
+/* A job that is placed or holds seats; perhaps one that no longer does. */
+struct elastic_placed {
+    uint64_t number; /* of the member */
     job_id job;
-    uint32_t generation; /* of the slot: changed when the job has ended */
 };
 
 void elastic_init(struct elastic *elastic, const struct view *view, struct arena *run)
@@ -27,11 +36,14 @@ void elastic_init(struct elastic *elastic, const struct view *view, struct arena
     elastic->type = TYPE_NONE;
     fifo_queue_init(&elastic->waiting, run, view->job_max);
     elastic->cpu_only = arena_array(run, bool, view->job_max);
+    elastic->members = arena_array(run, struct elastic_member, view->job_max);
+    heap_pool_init(&elastic->resize_pool, run, view->job_max);
+    heap_init(&elastic->resizes);
 }
 
 void elastic_release(struct elastic *elastic)
 {
-    free(elastic->members);
+    free(elastic->placed);
     free(elastic->shares);
     free(elastic->jobs);
     free(elastic->heap);
@@ -42,20 +54,74 @@ void elastic_release(struct elastic *elastic)
 
 /* --- known jobs ------------------------------------------------------------------- */
 
-static bool is_alive(const struct view *view,
-                     const struct elastic_member *elastic_member)
+static int64_t resize_ns(const struct job *job)
 {
-    const struct job *job = &view->jobs[elastic_member->job];
-    return job->state != JOB_FREE && job->generation == elastic_member->generation;
+    return job->pause_ns + job->load_ns;
 }
 
+/* It is placed or holds seats: only then can its size be set, now or soon. */
+static bool is_placed(const struct job *job)
+{
+    return job->state >= JOB_PLACED;
+}
+
+/* Forget the ended jobs, and the places of those that have none any more. */
 static void drop_ended_members(struct elastic *elastic, const struct view *view)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < elastic->member_count; i++)
-        if (is_alive(view, &elastic->members[i]))
-            elastic->members[kept++] = elastic->members[i];
-    elastic->member_count = kept;
+    for (uint32_t i = 0; i < elastic->placed_count; i++) {
+        struct elastic_placed placed = elastic->placed[i];
+        struct elastic_member *member = &elastic->members[placed.job];
+        if (member->number != placed.number)
+            continue; /* the slot is another job's */
+        member->listed = is_placed(&view->jobs[placed.job]);
+        if (member->listed)
+            elastic->placed[kept++] = placed;
+    }
+    elastic->placed_count = kept;
+    elastic->member_count = elastic->live_count;
+}
+
+/* In order of arrival; nearly always at the end.  Every entry is of another member. */
+static void list_placed(struct elastic *elastic, job_id job)
+{
+    struct elastic_member *member = &elastic->members[job];
+    uint32_t at = elastic->placed_count++;
+    for (; at > 0 && elastic->placed[at - 1].number > member->number; at--)
+        elastic->placed[at] = elastic->placed[at - 1];
+    elastic->placed[at] = (struct elastic_placed){ member->number, job };
+    member->listed = true;
+}
+
+/* Keep what a resize takes in order: the longest says how long an epoch is. */
+static void order_resize(struct elastic *elastic, const struct job *job, job_id id)
+{
+    struct elastic_member *member = &elastic->members[id];
+    bool sizable = job->state != JOB_FREE && job_is_elastic(job);
+    if (sizable == member->sizable && (!sizable || resize_ns(job) == member->resize_ns))
+        return;
+    if (member->sizable)
+        heap_remove(&elastic->resize_pool, &elastic->resizes, id);
+    member->sizable = sizable;
+    member->resize_ns = resize_ns(job);
+    if (sizable)
+        heap_push(&elastic->resize_pool, &elastic->resizes, id, -member->resize_ns, 0);
+}
+
+/* An event may have changed what is known of the job, or ended it. */
+static void update_member(struct elastic *elastic, const struct view *view, job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    struct elastic_member *member = &elastic->members[id];
+    if (member->number == 0)
+        return;
+    order_resize(elastic, job, id);
+    if (job->state == JOB_FREE) {
+        *member = (struct elastic_member){ 0 };
+        elastic->live_count--;
+    } else if (is_placed(job) && !member->listed) {
+        list_placed(elastic, id);
+    }
 }
 
 /* Arrays grow here, so that a decision need not allocate. */
@@ -64,8 +130,8 @@ static void add_member(struct elastic *elastic, const struct view *view, job_id 
     if (elastic->member_count == elastic->member_room)
         drop_ended_members(elastic, view);
     uint32_t want = elastic->member_count + 1;
-    elastic->members = grow_array(elastic->members, &elastic->member_room, want,
-                                  sizeof *elastic->members);
+    elastic->placed = grow_array(elastic->placed, &elastic->member_room, want,
+                                 sizeof *elastic->placed);
     elastic->shares = grow_array(elastic->shares, &elastic->share_room, want,
                                  sizeof *elastic->shares);
     elastic->jobs =
@@ -78,8 +144,10 @@ static void add_member(struct elastic *elastic, const struct view *view, job_id 
         grow_array(elastic->grows, &elastic->grow_room, want, sizeof *elastic->grows);
     elastic->scratch = grow_array(elastic->scratch, &elastic->scratch_room, want,
                                   sizeof *elastic->scratch);
-    elastic->members[elastic->member_count++] =
-        (struct elastic_member){ job, view->jobs[job].generation };
+    elastic->members[job] =
+        (struct elastic_member){ .number = ++elastic->member_number };
+    elastic->member_count++;
+    elastic->live_count++;
 }
 
 static void add_waiting(struct elastic *elastic, const struct view *view, job_id job)
@@ -99,12 +167,26 @@ static void remove_waiting(struct elastic *elastic, job_id job)
     fifo_queue_remove(&elastic->waiting, job);
 }
 
+/* An event after epochs that were left out: the next is when it would have been. */
+static void catch_up(struct elastic *elastic, const struct view *view)
+{
+    int64_t late_ns = view->now_ns - elastic->next_ns;
+    elastic->stuck = false;
+    if (late_ns > 0)
+        elastic->next_ns += (late_ns + elastic->length_ns - 1) / elastic->length_ns *
+                            elastic->length_ns;
+}
+
 void elastic_observe(struct elastic *elastic, const struct view *view,
                      const struct event *event)
 {
+    if (elastic->stuck && event->kind != EVENT_WAKE)
+        catch_up(elastic, view);
     if ((event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED) &&
         (!elastic->apart || job_is_elastic(&view->jobs[event->job])))
         add_member(elastic, view, event->job);
+    if (event->job < view->job_max)
+        update_member(elastic, view, event->job);
     if (event_makes_waiting(event, view) && !elastic->apart)
         add_waiting(elastic, view, event->job);
     else if (event_ends_waiting(event, view))
@@ -137,13 +219,8 @@ static bool arrival_lacks_gpus(const struct elastic *elastic, const struct view 
 
 bool elastic_begins(const struct elastic *elastic, const struct view *view)
 {
-    return (elastic->changed && view->now_ns >= elastic->next_ns) ||
+    return (elastic->changed && !elastic->stuck && view->now_ns >= elastic->next_ns) ||
            view->now_ns >= elastic->grow_ns || arrival_lacks_gpus(elastic, view);
-}
-
-static int64_t resize_ns(const struct job *job)
-{
-    return job->pause_ns + job->load_ns;
 }
 
 /* The job's size can be set now. */
@@ -186,21 +263,28 @@ static void gather_waiting(struct elastic *elastic, const struct view *view,
     }
 }
 
+/* Of the epoch that begins: as long as the longest resize needs. */
+static int64_t choose_length_ns(const struct elastic *elastic)
+{
+    if (elastic->resizes.count == 0)
+        return elastic->epoch_ns;
+    int64_t enough_ns =
+        EPOCH_PER_RESIZE * elastic->members[elastic->resizes.top].resize_ns;
+    return enough_ns > elastic->epoch_ns ? enough_ns : elastic->epoch_ns;
+}
+
 void elastic_start(struct elastic *elastic, const struct view *view)
 {
     bool unsettled = false;
-    elastic->any = false;
-    elastic->length_ns = elastic->epoch_ns;
+    bool resizable = false;
+    elastic->any = elastic->resizes.count > 0;
+    elastic->length_ns = choose_length_ns(elastic);
     drop_ended_members(elastic, view);
-    for (uint32_t i = 0; i < elastic->member_count; i++) {
-        const struct job *job = &view->jobs[elastic->members[i].job];
-        if (!job_is_elastic(job))
-            continue;
-        int64_t enough_ns = EPOCH_PER_RESIZE * resize_ns(job);
-        elastic->any = true;
-        if (enough_ns > elastic->length_ns)
-            elastic->length_ns = enough_ns;
-        unsettled = unsettled || (!can_resize(job) && will_be_resizable(job));
+    for (uint32_t i = 0; i < elastic->placed_count && !(unsettled && resizable); i++) {
+        const struct job *job = &view->jobs[elastic->placed[i].job];
+        bool now = can_resize(job);
+        resizable = resizable || now;
+        unsettled = unsettled || (!now && will_be_resizable(job));
     }
     elastic->reason = view->now_ns >= elastic->next_ns   ? ELASTIC_EPOCH
                       : view->now_ns >= elastic->grow_ns ? ELASTIC_SHRUNK
@@ -212,6 +296,7 @@ void elastic_start(struct elastic *elastic, const struct view *view)
     elastic->began = true;
     elastic->next_ns = view->now_ns + elastic->length_ns;
     elastic->changed = unsettled;
+    elastic->stuck = unsettled && !resizable;
 }
 
 void elastic_gather(struct elastic *elastic, const struct view *view, uint32_t type)
@@ -223,8 +308,8 @@ void elastic_gather(struct elastic *elastic, const struct view *view, uint32_t t
                     : type == TYPE_NONE ? view->free->gpu_count
                                         : view->free->shelves[type].gpu_count;
     elastic->gpus = elastic->free;
-    for (uint32_t i = 0; i < elastic->member_count; i++) {
-        job_id id = elastic->members[i].job;
+    for (uint32_t i = 0; i < elastic->placed_count; i++) {
+        job_id id = elastic->placed[i].job;
         const struct job *job = &view->jobs[id];
         if (!can_resize(job) || (type != TYPE_NONE && job->type_now != type))
             continue;
@@ -596,8 +681,8 @@ void elastic_apply(struct elastic *elastic, const struct view *view, struct plan
 static void wake_idle(struct elastic *elastic, const struct view *view,
                       struct plan *plan)
 {
-    for (uint32_t i = 0; i < elastic->member_count; i++) {
-        job_id id = elastic->members[i].job;
+    for (uint32_t i = 0; i < elastic->placed_count; i++) {
+        job_id id = elastic->placed[i].job;
         const struct job *job = &view->jobs[id];
         if (job->state == JOB_IDLE && !plan_changes(plan, id)) {
             struct ask ask = ASK_DEFAULT;
@@ -642,7 +727,8 @@ int64_t elastic_wake_ns(const struct elastic *elastic, const struct view *view)
         return INT64_MAX;
     if (arrival_lacks_gpus(elastic, view))
         return view->now_ns;
-    int64_t epoch_ns = elastic->changed ? elastic->next_ns : INT64_MAX;
+    int64_t epoch_ns =
+        elastic->changed && !elastic->stuck ? elastic->next_ns : INT64_MAX;
     return elastic->grow_ns < epoch_ns ? elastic->grow_ns : epoch_ns;
 }
 

@@ -37,6 +37,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/heap.h"
 #include "model/plan.h"
 #include "policy/shared/gains.h"
 #include "policy/shared/fifo_queue.h"
@@ -74,17 +75,26 @@ struct elastic {
     struct fifo_queue waiting;
     bool *cpu_only; /* by slot, of waiting jobs: asks for no GPU */
     uint32_t cpu_only_count;
-    struct elastic_member *members; /* live jobs, and perhaps some that have ended */
+    struct elastic_member *members; /* live jobs, by slot */
+    struct elastic_placed *placed;  /* those that have seats, by arrival, and perhaps
+                                       some that no longer do */
+    uint32_t placed_count;
+    uint32_t member_count; /* live jobs, and perhaps some that have ended */
+    uint32_t live_count;
+    uint64_t member_number; /* of the newest member */
+    struct heap_pool resize_pool;
+    struct heap resizes; /* live elastic jobs, the longest resize first */
     struct gains_heap *heap;
     struct sort_item *shrinks, *grows, *scratch; /* jobs to resize, in order */
     uint32_t shrink_count, shrink_next;
-    uint32_t member_count, member_room, share_room, job_room, heap_room, shrink_room,
-        grow_room, scratch_room;
+    uint32_t member_room, share_room, job_room, heap_room, shrink_room, grow_room,
+        scratch_room;
     int64_t next_ns; /* begin of the next epoch */
     int64_t grow_ns; /* when all shrinks will be done; INT64_MAX: none is under way */
     bool arrived;    /* a job may get GPUs before the next epoch */
     bool began;      /* an epoch began at this decision */
     bool changed;    /* an event may have changed the shares */
+    bool stuck; /* since the epoch began no event came, and no job can be resized */
 };
 
 #define ELASTIC_PARAMS(type, field) \
