@@ -55,6 +55,11 @@ static bool is_chosen(const struct placement_search *search, uint32_t first,
     return false;
 }
 
+static bool is_in(const struct placement_search *search, node_id node, uint32_t rack)
+{
+    return rack == NONE || search->cluster->nodes[node].rack == rack;
+}
+
 static void add_node(struct placement_search *search, const struct job *job,
                      node_id node, uint32_t gpus)
 {
@@ -80,11 +85,14 @@ static bool choose_tightest(struct placement_search *search,
     return true;
 }
 
-/* The tightest node that is not chosen yet; few are, so it is looked for from the top. */
+/*
+ * The tightest node of a rack (NONE: of all) that is not chosen yet; few are, so it is looked for
+ * from the top.
+ */
 static bool choose_another(struct placement_search *search,
                            const struct free_index *index,
                            const struct placement_request *want, uint32_t type,
-                           uint32_t gpus, uint32_t first)
+                           uint32_t rack, uint32_t gpus, uint32_t first)
 {
     const struct bits *within = allowed_for(want);
     node_id best = NODE_NONE;
@@ -96,7 +104,7 @@ static bool choose_another(struct placement_search *search,
         if (count < gpus)
             break;
         if (count < best_count && count_usable(want->job, room, gpus) == gpus &&
-            !is_chosen(search, first, node) &&
+            !is_chosen(search, first, node) && is_in(search, node, rack) &&
             !(want->avoid && bits_test(want->avoid, node))) {
             best = node;
             best_count = count;
@@ -112,8 +120,8 @@ static bool choose_another(struct placement_search *search,
 static uint32_t choose_many(struct placement_search *search,
                             const struct free_index *index,
                             const struct placement_request *want, uint32_t type,
-                            uint32_t gpus_min, uint32_t gpus_max, uint32_t left,
-                            uint32_t first)
+                            uint32_t rack, uint32_t gpus_min, uint32_t gpus_max,
+                            uint32_t left, uint32_t first)
 {
     const struct bits *within = allowed_for(want);
     for (node_id node = free_index_most(index, type, NODE_NONE, within);
@@ -121,7 +129,7 @@ static uint32_t choose_many(struct placement_search *search,
          node = free_index_most(index, type, node, within)) {
         if (bits_count(index->rooms[node].gpus) < gpus_min)
             break;
-        if (want->avoid && bits_test(want->avoid, node))
+        if ((want->avoid && bits_test(want->avoid, node)) || !is_in(search, node, rack))
             continue;
         uint32_t most = left < gpus_max ? left : gpus_max;
         uint32_t gpus = count_usable(want->job, &index->rooms[node], most);
@@ -191,19 +199,119 @@ static bool choose_parts(struct placement_search *search,
         return false;
     }
     uint32_t left = parts->large * parts->large_count;
-    left = choose_many(search, search->free, want, type, parts->large, parts->large,
-                       left, first);
+    left = choose_many(search, search->free, want, type, NONE, parts->large,
+                       parts->large, left, first);
     if (left > 0 && with_vacated)
-        left = choose_many(search, search->vacated, want, type, parts->large,
+        left = choose_many(search, search->vacated, want, type, NONE, parts->large,
                            parts->large, left, first);
     bool found = left == 0;
     for (uint32_t i = 0; i < parts->small_count && found; i++)
-        found = choose_another(search, search->free, want, type, parts->small, first) ||
+        found = choose_another(search, search->free, want, type, NONE, parts->small,
+                               first) ||
                 (with_vacated && choose_another(search, search->vacated, want, type,
-                                                parts->small, first));
+                                                NONE, parts->small, first));
     if (!found)
         search->seat_count = first;
     return found;
+}
+
+/* Count, by rack, free nodes for the parts of a gang; those for all of them together. */
+static struct rack_room count_racks(struct placement_search *search,
+                                    const struct placement_request *want, uint32_t type,
+                                    const struct placement_parts *parts)
+{
+    const struct bits *within = allowed_for(want);
+    uint32_t least = parts->small_count > 0 ? parts->small : parts->large;
+    struct rack_room all = { 0, 0 };
+    for (uint32_t r = 0; r < search->cluster->rack_count; r++)
+        search->racks[r] = (struct rack_room){ 0, 0 };
+    for (node_id node = free_index_most(search->free, type, NODE_NONE, within);
+         node != NODE_NONE; node = free_index_most(search->free, type, node, within)) {
+        const struct room *room = &search->free->rooms[node];
+        if (bits_count(room->gpus) < least)
+            break;
+        if (want->avoid && bits_test(want->avoid, node))
+            continue;
+        uint32_t gpus = count_usable(want->job, room, parts->large);
+        struct rack_room *rack = &search->racks[search->cluster->nodes[node].rack];
+        rack->large += gpus == parts->large;
+        rack->any += gpus >= least;
+        all.large += gpus == parts->large;
+        all.any += gpus >= least;
+    }
+    return all;
+}
+
+/*
+ * The rack with the fewest nodes that has enough for what is left of the gang; if none has, the
+ * one with the most.
+ */
+static uint32_t choose_rack(const struct placement_search *search,
+                            const struct placement_parts *left)
+{
+    uint32_t count = left->large_count + left->small_count;
+    uint32_t best = 0;
+    bool best_enough = false;
+    for (uint32_t r = 0; r < search->cluster->rack_count; r++) {
+        const struct rack_room *rack = &search->racks[r];
+        const struct rack_room *than = &search->racks[best];
+        bool enough = rack->large >= left->large_count && rack->any >= count;
+        bool more = rack->large > than->large ||
+                    (rack->large == than->large && rack->any > than->any);
+        if (enough != best_enough ? enough : enough ? rack->any < than->any : more) {
+            best = r;
+            best_enough = enough;
+        }
+    }
+    return best;
+}
+
+/* Take nodes of a rack for a gang, those for large parts first. */
+static void choose_in_rack(struct placement_search *search,
+                           const struct placement_request *want, uint32_t type,
+                           uint32_t rack, uint32_t first, struct placement_parts *left)
+{
+    uint32_t gpus = left->large * left->large_count;
+    gpus = choose_many(search, search->free, want, type, rack, left->large, left->large,
+                       gpus, first);
+    left->large_count = gpus / left->large;
+    while (left->small_count > 0 &&
+           choose_another(search, search->free, want, type, rack, left->small, first))
+        left->small_count--;
+}
+
+/* All parts of a gang on free nodes, in as few racks as this finds. */
+static bool choose_near(struct placement_search *search,
+                        const struct placement_request *want, uint32_t type,
+                        struct placement_parts left)
+{
+    uint32_t first = search->seat_count;
+    struct rack_room all = count_racks(search, want, type, &left);
+    if (all.large < left.large_count || all.any < left.large_count + left.small_count)
+        return false;
+    for (uint32_t r = 0;
+         r < search->cluster->rack_count && left.large_count + left.small_count > 0;
+         r++) {
+        uint32_t rack = choose_rack(search, &left);
+        choose_in_rack(search, want, type, rack, first, &left);
+        search->racks[rack] = (struct rack_room){ 0, 0 };
+    }
+    if (left.large_count + left.small_count == 0)
+        return true;
+    search->seat_count = first;
+    return false;
+}
+
+/*
+ * It exchanges gradients between its nodes, or may (that is counted once it runs), and what goes
+ * from rack to rack is slower.  Nodes that it names are where they are.
+ */
+static bool wants_near(const struct placement_search *search, const struct job *job)
+{
+    return search->racks && search->cluster->rack_count > 1 &&
+           search->cluster->oversubscription > 1 &&
+           (job->bytes_per_step > 0 || job->sends_per_s != 0) &&
+           !(job->set && job->set->must.count > 0);
 }
 
 /*
@@ -222,6 +330,9 @@ static bool choose_gang(struct placement_search *search,
         return false;
 
     struct placement_parts parts = placement_parts(want->gpus, want->nodes, node_max);
+    if (!with_vacated && parts.large <= node_max && wants_near(search, want->job) &&
+        choose_near(search, want, type, parts))
+        return true;
     if (parts.large <= node_max &&
         choose_parts(search, want, type, with_vacated, &parts))
         return true;
@@ -229,9 +340,10 @@ static bool choose_gang(struct placement_search *search,
         return false;
     uint32_t left = want->gpus;
     if (with_vacated) /* nodes with vacancies, with all they have, first */
-        left =
-            choose_many(search, search->vacated, want, type, 1, node_max, left, first);
-    left = choose_many(search, search->free, want, type, 1, node_max, left, first);
+        left = choose_many(search, search->vacated, want, type, NONE, 1, node_max, left,
+                           first);
+    left =
+        choose_many(search, search->free, want, type, NONE, 1, node_max, left, first);
     if (left == 0)
         return true;
     search->seat_count = first;

@@ -6,6 +6,9 @@
  * for the rest; else, where it may be spread, any that are free.  Free resources come before
  * those that other jobs have yet to give up.  A job that may use some nodes only
  * (node_set.h) gets no others, and all that must be among them.
+ *
+ * Where the uplinks of racks are oversubscribed, a gang over several free nodes that sends over
+ * the network goes to one rack, the tightest that has them; else to few, the roomiest first.
  */
 #pragma once
 
@@ -18,6 +21,12 @@ struct cluster;
 struct free_index;
 struct throughput;
 
+/* Nodes of a rack that could hold a part of the gang. */
+struct rack_room {
+    uint32_t large; /* a large part */
+    uint32_t any;   /* one at least */
+};
+
 /* Where to look, and where to write what was found. */
 struct placement_search {
     const struct cluster *cluster;
@@ -25,6 +34,7 @@ struct placement_search {
     const struct free_index *free;
     const struct free_index *vacated; /* nodes with revoked resources; or NULL */
     uint32_t vacated_gpu_count;
+    struct rack_room *racks; /* scratch, one per rack; NULL: they make no difference */
     struct seat *seats; /* a row that grows: nodes, and in 'reserved' how many GPUs */
     uint32_t seat_count, seat_max;
 };

@@ -78,9 +78,10 @@ struct plan {
     uint32_t *of_node;    /* first vacancy, or NONE                    */
     struct room *on_node; /* vacated there in all                      */
     uint32_t vacated_gpu_count;
-    uint64_t *barred;      /* by node: GPUs that the calendar bars to the job */
-    uint64_t *barred_free; /* of these, those that are free                   */
-    bool *whole_barred;    /* CPUs as well                                    */
+    uint64_t *barred;        /* by node: GPUs that the calendar bars to the job */
+    uint64_t *barred_free;   /* of these, those that are free                   */
+    bool *whole_barred;      /* CPUs as well                                    */
+    struct rack_room *racks; /* for placement: no more racks than nodes     */
     int64_t wake_ns;
     job_id wrong_job; /* revoked or dropped against the rules; JOB_NONE: none */
     bool wrong_drop;
@@ -162,6 +163,7 @@ struct plan *plan_new(struct state *state, struct arena *run)
     plan->barred = arena_array(run, uint64_t, nodes);
     plan->barred_free = arena_array(run, uint64_t, nodes);
     plan->whole_barred = arena_array(run, bool, nodes);
+    plan->racks = arena_array(run, struct rack_room, plan->cluster->node_count);
     return plan;
 }
 
@@ -470,6 +472,7 @@ static bool find_nodes(struct plan *plan, const struct placement_request *want)
                                                      ? &plan->vacated
                                                      : NULL,
                                       .vacated_gpu_count = plan->vacated_gpu_count,
+                                      .racks = plan->racks,
                                       .seats = plan->seats,
                                       .seat_count = plan->seat_count,
                                       .seat_max = plan->seat_max };
@@ -719,8 +722,7 @@ static bool grant_somewhere(struct plan *plan, job_id id,
 static bool grant_job(struct plan *plan, job_id id, const struct ask *ask)
 {
     static const struct ask as_it_says = { .beside = JOB_NONE };
-    if (!ask)
-        ask = &as_it_says;
+    ask = ask ? ask : &as_it_says;
     const struct job *job = &plan->jobs[id];
     struct placement_request want = {
         .job = job,
@@ -898,8 +900,7 @@ void plan_undo(struct plan *plan, size_t mark)
 
 void plan_wake(struct plan *plan, int64_t at_ns)
 {
-    if (at_ns < plan->wake_ns)
-        plan->wake_ns = at_ns;
+    plan->wake_ns = at_ns < plan->wake_ns ? at_ns : plan->wake_ns;
 }
 
 /* The one it is to share with stays on these seats, or comes there with it. */
@@ -955,8 +956,7 @@ void plan_begin(struct plan *plan)
 {
     assert(plan->step_count == 0);
     plan->change_count = plan->seat_count = plan->pending_count = 0;
-    assert(plan->vacancy_count == 0);
-    assert(plan->vacated_gpu_count == 0);
+    assert(plan->vacancy_count == 0 && plan->vacated_gpu_count == 0);
     plan->wake_ns = INT64_MAX;
     plan->wrong_job = JOB_NONE;
     plan->wrong_drop = false;

@@ -77,6 +77,64 @@ static void one_node_is_preferred_even_if_it_may_be_spread(void **state)
     assert_false(world_grant(w, job)->spread);
 }
 
+static uint32_t gpus_at(const struct world *w, job_id job, node_id node)
+{
+    uint32_t gpus = 0;
+    for (uint32_t i = 0; i < world_grant(w, job)->seat_count; i++)
+        if (world_seat(w, job, i)->node == node)
+            gpus += seat_gpu_count(world_seat(w, job, i));
+    return gpus;
+}
+
+/* K80s of mixed-112: nodes 8 to 11 are one rack, 12 and 13 another; uplinks are too slow. */
+static void a_gang_that_sends_goes_to_the_tightest_rack(void **state)
+{
+    struct world w;
+    world_init_as(&w, "mixed-112");
+    uint32_t k80 = (uint32_t)1 << w.cluster.nodes[8].type;
+    job_id silent = world_queued(&w, (struct job){ .gpus = 16, .types = k80 });
+    job_id sends = world_queued(
+        &w, (struct job){ .gpus = 16, .types = k80, .bytes_per_step = 1000000 });
+    job_id rest = world_queued(
+        &w, (struct job){ .gpus = 12, .types = k80, .bytes_per_step = 1000000 });
+    world_plan(&w);
+    size_t mark = plan_mark(w.plan);
+    assert_true(grant_job(&w, silent));
+    assert_int_equal(gpus_at(&w, silent, 8), 8);
+    assert_int_equal(gpus_at(&w, silent, 9), 8);
+    plan_undo(w.plan, mark);
+    assert_true(grant_job(&w, sends));
+    assert_int_equal(gpus_at(&w, sends, 12), 8);
+    assert_int_equal(gpus_at(&w, sends, 13), 8);
+    assert_true(grant_job(&w, rest)); /* eight and four, beside no other */
+    assert_int_equal(gpus_at(&w, rest, 8), 8);
+    assert_int_equal(gpus_at(&w, rest, 9), 4);
+    world_release(&w);
+}
+
+static void a_gang_that_fits_in_no_rack_goes_to_few(void **state)
+{
+    struct world w;
+    world_init_as(&w, "mixed-112");
+    uint32_t k80 = (uint32_t)1 << w.cluster.nodes[8].type;
+    world_running_on(&w, 12, (struct job){ .gpus = 1, .types = k80 });
+    world_running_on(&w, 9, (struct job){ .gpus = 1, .types = k80 });
+    job_id sends = world_queued(
+        &w, (struct job){ .gpus = 32, .types = k80, .bytes_per_step = 1000000 });
+    job_id more = world_queued(
+        &w, (struct job){ .gpus = 9, .types = k80, .bytes_per_step = 1000000 });
+    world_plan(&w);
+    size_t mark = plan_mark(w.plan);
+    assert_true(grant_job(&w, sends));
+    for (node_id node = 8; node < 14; node++)
+        assert_int_equal(gpus_at(&w, sends, node), node == 9 || node == 12 ? 0 : 8);
+    plan_undo(w.plan, mark);
+    assert_true(grant_job(&w, more)); /* its small part where there is less */
+    assert_int_equal(gpus_at(&w, more, 13), 8);
+    assert_int_equal(gpus_at(&w, more, 12), 1);
+    world_release(&w);
+}
+
 static void a_number_of_nodes_is_filled_evenly(void **state)
 {
     struct world four;
@@ -493,6 +551,8 @@ RUN_CASES(CASE(a_whole_gang_or_nothing), CASE(the_tightest_node_is_taken),
           CASE(a_job_that_may_be_spread_takes_what_is_free),
           CASE(one_node_is_preferred_even_if_it_may_be_spread),
           CASE(a_number_of_nodes_is_filled_evenly),
+          CASE(a_gang_that_sends_goes_to_the_tightest_rack),
+          CASE(a_gang_that_fits_in_no_rack_goes_to_few),
           CASE(only_types_it_may_use_and_the_fastest_of_them),
           CASE(only_nodes_of_its_set_are_used), CASE(every_required_node_gets_a_part),
           CASE(sharing_is_only_on_nodes_of_its_set), CASE(avoided_nodes_are_not_used),
