@@ -17,6 +17,7 @@
 #include "daemon/start_conditions.h"
 #include "engine/engine.h"
 #include "executor/executor.h"
+#include "model/calendar.h"
 #include "model/cluster.h"
 #include "model/job.h"
 #include "model/node_set.h"
@@ -657,13 +658,34 @@ static void explain_placed(struct why *why, const struct why_scene *scene, job_i
     buf_release(&text);
 }
 
+/* What the calendar has on the nodes of a job that it bars everywhere. */
+static void explain_calendar(struct why *why, const struct why_scene *scene,
+                             const struct calendar_entry *entry)
+{
+    char node[64], wait[32], span[32];
+    bool later = entry->from_ns > scene->now_ns;
+    int64_t from_ns = later ? entry->from_ns : scene->now_ns;
+    units_show_time(wait, sizeof wait, seconds(from_ns - scene->now_ns));
+    units_show_time(span, sizeof span, seconds(entry->to_ns - from_ns));
+    cluster_node_name(scene->engine->state.view.cluster, entry->node, node,
+                      sizeof node);
+    reasons_add(&why->reasons, "calendar",
+                "no node it could use is left to it until it would be done: %s%s node "
+                "%s is %s%s for %s",
+                later ? "in " : "from", later ? wait : " now on", node,
+                entry->owner[0] ? "set aside for " : "unavailable", entry->owner, span);
+}
+
 static void explain_waiting(struct why *why, const struct why_scene *scene, job_id id)
 {
     const struct engine *engine = scene->engine;
     const struct policy *policy = engine->policy;
-    if (!would_fit(scene, id, &engine->state.jobs[id], JOB_NONE))
+    const struct calendar_entry *entry = eligibility_entry(engine, id);
+    if (entry)
+        explain_calendar(why, scene, entry);
+    else if (!would_fit(scene, id, &engine->state.jobs[id], JOB_NONE))
         explain_room(why, scene, id);
-    if (policy->explain)
+    if (!entry && policy->explain)
         policy->explain(engine->policy_self, &engine->state.view, id, &why->reasons);
     if (why->reasons.count == 0)
         reasons_add(&why->reasons, "policy", "%s has not chosen it yet", policy->name);
@@ -808,6 +830,9 @@ void why_brief(const struct why_scene *scene, job_id id, char *text, size_t size
             snprintf(text, size, "could not be started: %s", scene->refusal);
         else
             snprintf(text, size, waits ? "others are leaving" : "is being started");
+    } else if (eligibility_entry(scene->engine, id)) {
+        *ret_token = "calendar";
+        snprintf(text, size, "its nodes will not be available for long enough");
     } else if (job->state == JOB_WAITING) {
         uint32_t free = free_for(state, job);
         bool short_of = free < job->gpus_min;

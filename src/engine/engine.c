@@ -81,6 +81,8 @@ int engine_init(struct engine *engine, struct arena *run,
                                .boundary_ns = INT64_MAX,
                                .calendar_ns = INT64_MAX };
     state_init(&engine->state, run, setup->cluster, setup->rates, setup->job_max);
+    eligibility_init(&engine->eligibility, run, setup->job_max,
+                     setup->cluster->node_count);
     engine->plan = plan_new(&engine->state, run);
     engine->planned_jobs = arena_array(run, struct planned_job, setup->job_max);
     engine->leaving = arena_array(run, job_id, setup->job_max);
@@ -123,8 +125,7 @@ static void apply_event(struct engine *engine, struct event *event)
         return; /* it belongs to an earlier attempt */
     engine->event_count++;
     const struct view *view = &engine->state.view;
-    if (engine->policy->observe)
-        engine->policy->observe(engine->policy_self, view, event);
+    eligibility_tell(engine, event);
     if (engine->flow && engine->flow->observe)
         engine->flow->observe(engine->flow_self, view, event);
     for (uint32_t i = 0; i < engine->observer_count; i++) {
@@ -162,8 +163,8 @@ static void adopt_jobs(struct engine *engine, bool to_policy, bool to_flow)
                                .kind = EVENT_ADOPTED,
                                .job = items[i].value,
                                .generation = view->jobs[items[i].value].generation };
-        if (to_policy && engine->policy->observe)
-            engine->policy->observe(engine->policy_self, view, &event);
+        if (to_policy)
+            eligibility_tell(engine, &event);
         if (to_flow && engine->flow && engine->flow->observe)
             engine->flow->observe(engine->flow_self, view, &event);
     }
@@ -603,13 +604,14 @@ static void order_departures(struct engine *engine)
 
 /*
  * Entries begin and end by events.  Jobs are looked at only while there are entries; one that is
- * about to change its size is stopped when that is done.
+ * about to change its size is stopped when that is done.  True if the policy has to be asked.
  */
-static void keep_calendar(struct engine *engine, int64_t now_ns, bool changed)
+static bool keep_calendar(struct engine *engine, int64_t now_ns, bool changed)
 {
     const struct calendar *calendar = &engine->state.calendar;
+    uint64_t before = engine->event_count;
     if (calendar->count == 0 && !changed)
-        return;
+        return false;
     if (engine->boundary_ns <= now_ns) {
         struct event event = { .at_ns = now_ns,
                                .kind = EVENT_BOUNDARY,
@@ -620,6 +622,7 @@ static void keep_calendar(struct engine *engine, int64_t now_ns, bool changed)
     if (changed)
         engine->boundary_ns = calendar_next_ns(calendar, now_ns);
     order_departures(engine);
+    return eligibility_keep(engine, changed) || engine->event_count != before;
 }
 
 static int carry_departures(struct engine *engine, struct error *err)
@@ -646,9 +649,7 @@ int engine_step(struct engine *engine, int64_t now_ns, struct event *events,
         if (events[i].kind == EVENT_CANCELLED)
             order_cancelled_stop(engine, events[i].job);
     }
-    uint64_t before = engine->event_count;
-    keep_calendar(engine, now_ns, reserved);
-    bool kept = engine->event_count == before;
+    bool kept = !keep_calendar(engine, now_ns, reserved);
     bool idle = count == 0 && engine->flow_wake_ns <= now_ns;
     note_wake(engine);
     int r = kept && (idle || only_confirms(engine, events, count)) &&

@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/histogram.h"
+#include "engine/eligibility.h"
 #include "model/state.h"
 
 struct error;
@@ -66,6 +67,7 @@ struct engine {
     int64_t calendar_ns; /* when a job has to make way for one, or that            */
     job_id *leaving;     /* jobs that have to, in this step                        */
     uint32_t leaving_count;
+    struct eligibility eligibility; /* which jobs the calendar keeps from the policy  */
     bool flatten; /* set all levels to 0 at the next step: the flow policy has none */
     uint64_t level_count; /* levels that were changed                           */
     uint64_t flow_refused_count; /* times the flow policy failed                  */

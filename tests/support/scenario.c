@@ -13,6 +13,7 @@
 #include "model/cluster.h"
 #include "policy/policy.h"
 #include "store/store.h"
+#include "support/store_file.h"
 
 #define INSTANT_TURNS 200 /* steps in one instant; more is a busy loop           */
 #define QUIET_TURNS 4000  /* steps after the last fault, within which all jobs end */
@@ -67,12 +68,7 @@ void scenario_report(const char *why)
         s->setup->seed, s->setup->policy->name, s->setup->defect ? " --defect " : "",
         s->setup->defect ? defect_names[s->setup->defect] : "");
     if (*s->path)
-        for (int i = 0; i < 3; i++) {
-            static const char *const ends[] = { "", "-wal", "-shm" };
-            char file[300];
-            snprintf(file, sizeof file, "%s%s", s->path, ends[i]);
-            unlink(file);
-        }
+        store_file_remove(s->path);
 }
 
 void scenario_broken(const char *fmt, ...)
@@ -349,16 +345,6 @@ static void make_world(struct scenario *s)
     s->flow = scenario_draw(s, 30) ? scenario_draw_flow(s) : NULL;
 }
 
-static void remove_store(const char *path)
-{
-    static const char *const ends[] = { "", "-wal", "-shm", "-journal" };
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        char file[300];
-        snprintf(file, sizeof file, "%s%s", path, ends[i]);
-        unlink(file);
-    }
-}
-
 static void open_scenario(struct scenario *s)
 {
     struct error err = { "" };
@@ -370,7 +356,7 @@ static void open_scenario(struct scenario *s)
     admission_init(&s->admission, &s->world.cluster, &s->world.rates);
     snprintf(s->path, sizeof s->path, "%s/berth-world-%d.db", s->setup->folder,
              (int)getpid());
-    remove_store(s->path); /* left by a scenario that failed */
+    store_file_remove(s->path); /* left by a scenario that failed */
     if (store_open(&s->store, s->path, &err) < 0)
         scenario_broken("%s", err.text);
     scenario_open_engine(s, &s->engine, &s->ledger, &s->engine_arena, true);
@@ -399,7 +385,7 @@ static void close_scenario(struct scenario *s)
     struct scenario_twin last = { s->engine, s->ledger, s->engine_arena };
     scenario_close_engine(s, &last);
     store_close(s->store);
-    remove_store(s->path);
+    store_file_remove(s->path);
     ledger_release(&s->witness);
     faulty_release(&s->faulty);
     admission_release(&s->admission);

@@ -367,6 +367,130 @@ static void bytes_sent_need_no_decision(void **state)
     assert_near(bench->engine.state.jobs[1].sends_per_s, 0, 0); /* it has no seats */
 }
 
+/* --- the calendar ----------------------------------------------------------------------- */
+
+#define SECOND INT64_C(1000000000)
+
+static char told[512]; /* to the policy */
+
+static void observe(void *self, const struct view *view, const struct event *event)
+{
+    size_t at = strlen(told);
+    snprintf(told + at, sizeof told - at, "%s%s %s", at ? ", " : "",
+             event_name(event->kind),
+             event->job == JOB_NONE                        ? "-"
+             : view->jobs[event->job].state == JOB_WAITING ? "waits"
+                                                           : "does not wait");
+}
+
+static const struct policy policy_hearing = {
+    .name = "hearing", .self_size = 1, .observe = observe, .decide = decide
+};
+
+/* The only node is unavailable from 100 s to 200 s. */
+static void bar_the_node(int64_t now_ns)
+{
+    static const struct calendar_entry entry = {
+        .id = 1, .gpus = 0xf, .from_ns = 100 * SECOND, .to_ns = 200 * SECOND
+    };
+    assert_int_equal(engine_set_policy(&bench->engine, &policy_hearing, NULL, NULL), 0);
+    step(now_ns,
+         (struct event){ .kind = EVENT_RESERVED, .job = JOB_NONE, .entry = &entry });
+    told[0] = 0;
+}
+
+static void submit_work(double steps)
+{
+    struct job job = four;
+    job.id = 1;
+    job.step_s = 1;
+    job.steps_total = steps;
+    step(0, (struct event){ .kind = EVENT_SUBMITTED, .spec = &job });
+}
+
+/* No event but that time has passed. */
+static void pass_until(int64_t now_ns)
+{
+    told[0] = bench->said[0] = 0;
+    assert_int_equal(engine_step(&bench->engine, now_ns, NULL, 0, NULL), 0);
+    state_check(&bench->engine.state);
+}
+
+static void a_barred_job_is_held_to_the_policy_alone(void **state)
+{
+    bar_the_node(0);
+    submit_work(1000);
+    assert_string_equal(told, "submitted waits, held does not wait");
+    assert_string_equal(bench->said, "submitted 0, commit");
+    assert_int_equal(bench->engine.state.jobs[0].state, JOB_WAITING);
+    assert_non_null(eligibility_entry(&bench->engine, 0));
+    assert_int_equal(engine_wake_ns(&bench->engine), 100 * SECOND);
+    pass_until(100 * SECOND);
+    assert_string_equal(told, "boundary -");
+    uint32_t asked = bench->asked;
+    pass_until(200 * SECOND);
+    assert_string_equal(told, "boundary -, released waits");
+    assert_int_equal(bench->asked, asked + 1);
+    assert_null(eligibility_entry(&bench->engine, 0));
+}
+
+static void time_alone_bars_a_job(void **state)
+{
+    bar_the_node(0);
+    submit_work(40);
+    assert_string_equal(told, "submitted waits");
+    assert_int_equal(engine_wake_ns(&bench->engine), 60 * SECOND);
+    uint32_t asked = bench->asked;
+    pass_until(60 * SECOND - 1);
+    assert_string_equal(told, ""); /* started now it would be gone at 100 s */
+    pass_until(60 * SECOND);
+    assert_string_equal(told, "held does not wait");
+    assert_true(bench->asked > asked); /* others may start now */
+}
+
+static void a_job_that_waits_when_an_entry_comes(void **state)
+{
+    submit_work(1000);
+    bar_the_node(0);
+    assert_non_null(eligibility_entry(&bench->engine, 0));
+    struct calendar_entry later = {
+        .id = 1, .gpus = 0xf, .from_ns = 2000 * SECOND, .to_ns = 3000 * SECOND
+    };
+    step(0, (struct event){ .kind = EVENT_RESERVED, .job = JOB_NONE, .entry = &later });
+    assert_string_equal(told, "reserved -, released waits");
+    later.gpus = 1; /* it needs all four */
+    later.from_ns = 500 * SECOND;
+    told[0] = 0;
+    step(0, (struct event){ .kind = EVENT_RESERVED, .job = JOB_NONE, .entry = &later });
+    assert_string_equal(told, "reserved -, held does not wait");
+}
+
+static void owners_hold_withheld_jobs_too(void **state)
+{
+    bar_the_node(0);
+    submit_work(1000);
+    told[0] = 0;
+    step(1, (struct event){ .kind = EVENT_HELD, .job = 0 });
+    assert_string_equal(told, ""); /* it is so to the policy already */
+    pass_until(200 * SECOND);
+    assert_string_equal(told, "boundary -");
+    step(201 * SECOND, (struct event){ .kind = EVENT_RELEASED, .job = 0 });
+    assert_string_equal(told, "boundary -, released waits");
+}
+
+static void a_policy_that_takes_over_is_told(void **state)
+{
+    bar_the_node(0);
+    submit_work(1000);
+    told[0] = 0;
+    assert_int_equal(engine_set_policy(&bench->engine, &policy_hearing, NULL, NULL), 0);
+    assert_string_equal(told, "adopted waits, held does not wait");
+    told[0] = 0;
+    step(1, (struct event){ .kind = EVENT_CANCELLED, .job = 0 });
+    assert_string_equal(told, "cancelled does not wait");
+    assert_null(eligibility_entry(&bench->engine, 0));
+}
+
 RUN_CASES(CASE(orders_are_durable_events_before_they_are_carried_out),
           CASE(stops_are_recorded_first_and_starts_carried_out_first),
           CASE(nothing_is_launched_that_is_not_durable),
@@ -378,4 +502,7 @@ RUN_CASES(CASE(orders_are_durable_events_before_they_are_carried_out),
           CASE(another_flow_policy_sets_levels_and_fair_resets_them),
           CASE(after_a_restart_fair_asks_for_no_call),
           CASE(bytes_sent_need_no_decision),
+          CASE(a_barred_job_is_held_to_the_policy_alone), CASE(time_alone_bars_a_job),
+          CASE(a_job_that_waits_when_an_entry_comes),
+          CASE(owners_hold_withheld_jobs_too), CASE(a_policy_that_takes_over_is_told),
           CASE(jobs_that_swap_do_not_wait_for_each_other));

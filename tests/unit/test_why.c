@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "executor/sim/sim.h"
 #include "metrics/ledger.h"
+#include "model/calendar.h"
 #include "model/cluster.h"
 #include "model/admission.h"
 #include "model/outbox.h"
@@ -23,6 +24,7 @@
 #include "policy/policy.h"
 #include "store/store.h"
 #include "support/state_check.h"
+#include "support/store_file.h"
 
 #define SECOND INT64_C(1000000000)
 #define JOBS_MAX 64
@@ -287,6 +289,25 @@ static void the_nodes_that_will_do(void **state)
     ask(stage, not_here);
     assert_says(stage, "nodes", "nodes n0, n1, n3 will not do (-x)");
     assert_says(stage, "resources", "it needs 4 v100, and 1 of 4 there are free");
+}
+
+static void nodes_that_the_calendar_takes(void **state)
+{
+    struct stage *stage = *state;
+    struct calendar_entry entry = {
+        .id = 1, .gpus = 0xf, .from_ns = 3601 * SECOND, .to_ns = 10801 * SECOND
+    };
+    set_up(stage, "1xv100:4", "fifo", JOBS_MAX);
+    say(stage, EVENT_RESERVED, JOB_NONE)->entry = &entry;
+    settle(stage);
+    job_id waits = submit(stage, (struct job_spec){ .gpus = 2, .steps = 7200 });
+    job_id runs = submit(stage, (struct job_spec){ .gpus = 2, .steps = 10 });
+    assert_int_equal(job_of(stage, waits)->state, JOB_WAITING);
+    assert_true(job_runs(job_of(stage, runs)));
+
+    ask(stage, waits);
+    assert_says(stage, "calendar", "in 60.0 min node n0 is unavailable for 2.0 h");
+    assert_brief(stage, waits, "calendar");
 }
 
 static void room_in_pieces(void **state)
@@ -707,12 +728,7 @@ static void by_whom_it_was_preempted_and_at_what_price(void **state)
     ledger_release(&stage->ledger);
     store_close(stage->store);
     stage->store = NULL;
-    static const char *const ends[] = { "", "-wal", "-shm" };
-    for (size_t i = 0; i < 3; i++) {
-        char file[80];
-        snprintf(file, sizeof file, "%s%s", path, ends[i]);
-        unlink(file);
-    }
+    store_file_remove(path);
 }
 
 /* --- everybody says something -------------------------------------------------------------- */
@@ -768,10 +784,11 @@ static int teardown(void **state)
 
 RUN_CASES(CASE(too_few_accelerators_and_who_holds_them),
           CASE(accelerators_of_others_and_nodes_that_are_down),
-          CASE(the_nodes_that_will_do), CASE(room_in_pieces), CASE(cpus_and_memory),
-          CASE(the_order_of_the_queue), CASE(best_effort_behind_trials),
-          CASE(a_victim_has_still_to_leave), CASE(a_swap_that_does_not_pay),
-          CASE(shares_and_rounds), CASE(what_stands_before_the_queue),
+          CASE(the_nodes_that_will_do), CASE(nodes_that_the_calendar_takes),
+          CASE(room_in_pieces), CASE(cpus_and_memory), CASE(the_order_of_the_queue),
+          CASE(best_effort_behind_trials), CASE(a_victim_has_still_to_leave),
+          CASE(a_swap_that_does_not_pay), CASE(shares_and_rounds),
+          CASE(what_stands_before_the_queue),
           CASE(jobs_that_others_wait_for_are_needed), CASE(with_fewer_accelerators),
           CASE(on_another_type), CASE(as_a_trial_job), CASE(without_somebody_who_runs),
           CASE(a_policy_that_takes_too_long_is_not_waited_for),

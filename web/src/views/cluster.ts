@@ -21,6 +21,7 @@ const REASONS: Record<string, string> = {
   never: "can never run",
   victim_leaving: "others are leaving for it",
   starting: "is being started",
+  calendar: "its nodes are not available for long enough",
 };
 
 /** The same colour for the same reason, always. */
