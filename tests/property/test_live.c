@@ -15,6 +15,7 @@
 #include "base/rng.h"
 #include "daemon/why.h"
 #include "support/state_check.h"
+#include "support/store_file.h"
 
 #ifndef SEEDS
 #define SEEDS 16
@@ -302,23 +303,6 @@ static void users_after(void *self, struct engine_run *run, int64_t now_ns)
 
 /* --- worlds --------------------------------------------------------------------------- */
 
-/* In memory if possible: there are thousands of commits. */
-static void store_path(char *path, size_t size)
-{
-    const char *folder = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-    snprintf(path, size, "%s/berth-live-%d.db", folder, (int)getpid());
-}
-
-static void remove_store(const char *path)
-{
-    static const char *const ends[] = { "", "-wal", "-shm", "-journal" };
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        char file[256];
-        snprintf(file, sizeof file, "%s%s", path, ends[i]);
-        unlink(file);
-    }
-}
-
 static void add_curves(struct random_world *world, uint64_t seed)
 {
     struct rng rng;
@@ -391,7 +375,7 @@ static uint64_t run_world(struct live_users *users, const struct policy *policy,
     users->released = is_released(settings);
     users->restarts = path != NULL;
     if (path)
-        remove_store(path); /* left by a run that failed */
+        store_file_remove(path); /* left by a run that failed */
     random_world_make(&world, &kinds[seed % KINDS], seed);
     add_curves(&world, seed);
     if (seed % 2)
@@ -427,7 +411,7 @@ static uint64_t run_world(struct live_users *users, const struct policy *policy,
     engine_run_release(&run);
     random_world_release(&world);
     if (path)
-        remove_store(path);
+        store_file_remove(path);
     return hash;
 }
 
@@ -456,7 +440,7 @@ static void a_policy_can_be_installed_at_any_time(void **state)
 static void recovery_restores_everything(void **state)
 {
     char path[128];
-    store_path(path, sizeof path);
+    store_file_path(path, sizeof path, "live");
     users.changes_policy = true;
     FOR_EACH_SEED(seed, SEEDS)
     for (uint32_t i = 0; policy_list[i]; i++)
@@ -467,7 +451,7 @@ static void recovery_restores_everything(void **state)
 static void recovery_works_with_random_plans(void **state)
 {
     char path[128];
-    store_path(path, sizeof path);
+    store_file_path(path, sizeof path, "live");
     users.changes_policy = false;
     users.makes_bad_plans = true;
     FOR_EACH_SEED(seed, SEEDS)

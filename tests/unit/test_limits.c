@@ -14,6 +14,7 @@
 #include "http/quota.h"
 #include "store/store.h"
 #include "store/usage_rows.h"
+#include "support/store_file.h"
 
 #define ADA 1001
 #define BOB 1002
@@ -72,12 +73,7 @@ static int teardown(void **state)
 {
     limits_release(&limits);
     store_close(store);
-    static const char *const ends[] = { "", "-wal", "-shm" };
-    for (int i = 0; i < 3; i++) {
-        char name[80];
-        snprintf(name, sizeof name, "%s%s", path, ends[i]);
-        unlink(name);
-    }
+    store_file_remove(path);
     return rmdir(folder);
 }
 

@@ -13,6 +13,7 @@
 #include "store/prune.h"
 #include "store/store.h"
 #include "store/usage_rows.h"
+#include "support/store_file.h"
 
 #define SECONDS(n) ((int64_t)((n)*INT64_C(1000000000)))
 
@@ -50,13 +51,8 @@ static void close_store(void)
 
 static int teardown(void **state)
 {
-    static const char *const ends[] = { "", "-wal", "-shm" };
     close_store();
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        char name[100];
-        snprintf(name, sizeof name, "%s%s", path, ends[i]);
-        unlink(name);
-    }
+    store_file_remove(path);
     return rmdir(folder);
 }
 

@@ -12,6 +12,7 @@
 #include "daemon/tokens.h"
 #include "store/db.h"
 #include "store/store.h"
+#include "support/store_file.h"
 
 #define DAYS(n) ((int64_t)(n)*86400 * NS_PER_S)
 #define START DAYS(20000)
@@ -40,14 +41,9 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    static const char *const ends[] = { "", "-wal", "-shm" };
     tokens_free(tokens);
     store_close(store);
-    for (int i = 0; i < 3; i++) {
-        char name[100];
-        snprintf(name, sizeof name, "%s%s", path, ends[i]);
-        unlink(name);
-    }
+    store_file_remove(path);
     return rmdir(folder);
 }
 
