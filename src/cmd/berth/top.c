@@ -64,7 +64,7 @@ static int set_up_terminal(const struct flags *flags)
     raw.c_cc[VTIME] = 0;
     tcsetattr(STDIN_FILENO, TCSANOW, &raw);
     atexit(restore_terminal);
-    struct sigaction action = { .sa_handler = on_end };
+    struct sigaction action = { .sa_handler = on_end, .sa_flags = SA_RESTART };
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
