@@ -379,7 +379,7 @@ class Sockets(Marks, Case):
                 with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
                     if int(file.read().rsplit(")", 1)[1].split()[1]) == pid:
                         return int(name)
-            except FileNotFoundError:
+            except (FileNotFoundError, ProcessLookupError): # it ended before, or meanwhile
                 pass
         return None
 

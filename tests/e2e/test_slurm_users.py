@@ -41,7 +41,7 @@ def children(pid):
     for child in pids:
         try:
             status = status_of(child)
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError): # it ended before, or meanwhile
             continue
         if status["State"][0] not in "ZX":
             found[status["Name"][0]] = child

@@ -617,7 +617,12 @@ import fcntl, os, sys, time
 path = sys.argv[1]
 os.close(1); os.close(2)
 fd = os.open(path, os.O_RDWR)
-fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+while True:
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        break
+    except BlockingIOError: # who started it still has the file open
+        time.sleep(0.01)
 import signal
 signal.signal(signal.SIGIO, signal.SIG_IGN)
 open(os.environ['BERTH_CKPT_DIR'] + '/leased', 'w').close()
