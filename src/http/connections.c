@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -49,12 +50,23 @@ void http_connection_end_request(struct http_connection *connection)
     }
 }
 
+/* A connection that was cut to make room has been taken from its account before. */
+static void drop_from_account(struct http_connection *connection)
+{
+    struct http *http = connection->http;
+    if (connection->uncounted)
+        http->uncounted_count--;
+    else
+        quota_drop_connection(&http->quota, connection->account);
+    connection->uncounted = false;
+}
+
 void http_connection_release(struct http_connection *connection)
 {
     struct http *http = connection->http;
     http_connection_end_request(connection);
     buf_release(&connection->target);
-    quota_drop_connection(&http->quota, connection->account);
+    drop_from_account(connection);
     connection->mhd = NULL;
     connection->fd = -1;
     http->counts.connections--;
@@ -92,7 +104,7 @@ int http_connection_charge(struct http_connection *connection, struct error *err
     int r = quota_add_connection(quota, account, err);
     if (r < 0)
         return r;
-    quota_drop_connection(quota, connection->account);
+    drop_from_account(connection);
     connection->account = account;
     return 0;
 }
@@ -128,7 +140,7 @@ static uint32_t count_unknown(const struct http *http, uint64_t address)
     return count;
 }
 
-struct http_connection *http_find_oldest_anonymous(struct http *http)
+static struct http_connection *find_oldest_anonymous(struct http *http)
 {
     struct http_connection *oldest = NULL;
     uint32_t most = 0;
@@ -144,6 +156,19 @@ struct http_connection *http_find_oldest_anonymous(struct http *http)
         oldest = connection;
     }
     return oldest;
+}
+
+bool http_make_anonymous_room(struct http *http)
+{
+    struct http_connection *oldest = find_oldest_anonymous(http);
+    if (!oldest || http->uncounted_count >= http->limits.anonymous_max)
+        return false;
+    oldest->cut = true;
+    shutdown(oldest->fd, SHUT_RDWR);
+    drop_from_account(oldest);
+    oldest->uncounted = true;
+    http->uncounted_count++;
+    return true;
 }
 
 static void fill_limits(struct http_limits *limits, const struct http_limits *asked)
@@ -190,6 +215,7 @@ void http_open_quota(struct http *http)
         .context = setup->context,
     };
     quota_init(&http->quota, &quota);
-    http->room = limits->connections_max + limits->anonymous_max;
+    /* and anonymous ones that were cut and are not closed yet */
+    http->room = limits->connections_max + 2 * limits->anonymous_max;
     http->connections = memory_checked(calloc(http->room, sizeof *http->connections));
 }

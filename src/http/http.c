@@ -598,25 +598,14 @@ static void refuse_connection(struct http *http, int fd, const struct listener *
         peer_refuse(fd, status, sentence, retry);
 }
 
-/* Make room among clients that are not known: close the one that was waited for longest, of the
- * host that has the most. */
-static void close_oldest_anonymous(struct http *http)
-{
-    struct http_connection *oldest = http_find_oldest_anonymous(http);
-    if (!oldest)
-        return;
-    oldest->cut = true;
-    shutdown(oldest->fd, SHUT_RDWR);
-    run_library(http); /* the library closes it now */
-}
-
 static int count_new_connection(struct http *http, uint32_t account, struct error *err)
 {
     int r = quota_add_connection(&http->quota, account, err);
     if (r == 0 || account != QUOTA_ANONYMOUS)
         return r;
-    close_oldest_anonymous(http);
-    return quota_add_connection(&http->quota, account, err);
+    return http_make_anonymous_room(http)
+               ? quota_add_connection(&http->quota, account, err)
+               : r;
 }
 
 /* For struct listeners. */

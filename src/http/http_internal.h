@@ -41,6 +41,7 @@ struct http_connection {
     bool asleep;       /* a stream that is suspended  */
     bool has_left;     /* its client has hung up      */
     bool cut;          /* we have shut it down        */
+    bool uncounted;    /* cut to make room: it counts for nobody, and is soon closed */
     bool target_long;
     int body_status;         /* status to refuse the body with, or 0 */
     struct error body_error; /* why, with 503 */
@@ -67,13 +68,14 @@ struct http {
     uint32_t spins;   /* runs since something came, or a request was handled */
 
     struct http_connection *connections;
-    uint32_t room;        /* for so many connections                         */
-    uint32_t top_ever;    /* those that were ever used: the others take no memory    */
-    uint32_t top;         /* those that are open stand before this one       */
-    struct quota quota;   /* connections and bytes of bodies, by user        */
-    uint32_t uncommitted; /* replies                                         */
-    bool inside;          /* the library is running                          */
-    bool flushing;        /* it runs, and must not call the handler          */
+    uint32_t room;      /* for so many connections                         */
+    uint32_t top_ever;  /* those that were ever used: the others take no memory    */
+    uint32_t top;       /* those that are open stand before this one       */
+    struct quota quota; /* connections and bytes of bodies, by user        */
+    uint32_t uncounted_count; /* connections that were cut to make room      */
+    uint32_t uncommitted;     /* replies                                         */
+    bool inside;              /* the library is running                          */
+    bool flushing;            /* it runs, and must not call the handler          */
     bool closing;
     struct arena arena;
     struct http_counts counts;
@@ -103,10 +105,14 @@ int http_connection_charge(struct http_connection *connection, struct error *err
  */
 bool http_connection_is_slow(const struct http_connection *connection, uint64_t now_ms);
 
-/* Of the clients that have not authenticated, the one that was waited for longest, of the host
- * that has the most of them: one host cannot drive another out.  The others send their
- * headers as soon as they have connected. */
-struct http_connection *http_find_oldest_anonymous(struct http *http);
+/*
+ * Make room for one more client that has not authenticated: cut the one that was waited for
+ * longest, of the host that has the most of them.  So one host cannot drive another out; clients
+ * that mean well send their headers as soon as they have connected.  A connection that was cut
+ * counts no longer, as the library may take several turns to close it.  False: there is none, or
+ * too many are yet to be closed.
+ */
+bool http_make_anonymous_room(struct http *http);
 
 /* Settle the limits, and make the table of connections and what is counted by user. */
 void http_open_quota(struct http *http);

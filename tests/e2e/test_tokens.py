@@ -461,6 +461,9 @@ class Stalling(TlsCase):
             thread.join()
             for line in lines:
                 line.close()
+        # Not even the host that floods was refused: room is made at once, whoever comes.
+        metrics = self.daemon.ask("GET", "/metrics")[1]
+        self.assertIn("berth_http_turned_away_total 0\n", metrics)
 
     def test_connections_without_a_credential_are_closed_soon(self):
         lines = self.stall(5, b"\x16\x03\x01")
