@@ -201,7 +201,10 @@ class NoMoreProcesses(unittest.TestCase):
         found = subprocess.run(["pgrep", "-f", "--", f"--state {self.daemon.state}"], check=True,
                                capture_output=True, text=True).stdout.split()
         for pid in found:
-            subprocess.run([*self.prefix, "prlimit", "--pid", pid, f"--nproc={count}:"], check=True)
+            done = subprocess.run([*self.prefix, "prlimit", "--pid", pid, f"--nproc={count}:"],
+                                  capture_output=True, text=True)
+            if done.returncode != 0: # a supervisor whose job has ended may leave meanwhile
+                self.assertIn("No such process", done.stderr)
 
     def test_a_job_whose_process_cannot_be_made_is_tried_again(self):
         self.daemon.wait(self.daemon.submit("true", cwd="/"))
