@@ -2,7 +2,6 @@
 #include "policy/shared/cost_model.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/arena.h"
 #include "base/bits.h"
@@ -11,92 +10,13 @@
 #include "model/free_index.h"
 #include "model/node_set.h"
 #include "model/throughput.h"
-
-/* A checkpoint: weights and optimiser are about four times the gradients. */
-#define CKPT_PER_GRADIENT 4.0
-#define DISK_BYTES_PER_S 1e9
-#define DRAIN_S 5.0     /* until the step is over and all ranks agree to stop */
-#define START_UP_S 20.0 /* container, framework, communicator */
+#include "predict/lookahead.h"
 
 #define FREE_NODES_MAX 16 /* per type, added as alternatives for the victims */
 
 static double ns_to_s(int64_t ns)
 {
     return (double)ns * 1e-9;
-}
-
-/* --- what swaps cost -------------------------------------------------------------- */
-
-static struct cost_model_measured *kind_of(const struct cost_model *model,
-                                           const struct job *job)
-{
-    return job->kind < COST_MODEL_KINDS_MAX ? &model->kinds[job->kind] : NULL;
-}
-
-static double average_with(double average, bool has, double sample)
-{
-    return has ? (average + sample) / 2 : sample;
-}
-
-static void learn_pause(struct cost_model_measured *measured, double pause_s)
-{
-    measured->pause_s = average_with(measured->pause_s, measured->has_pause, pause_s);
-    measured->has_pause = true;
-}
-
-static void learn_load(struct cost_model_measured *measured, double load_s)
-{
-    measured->load_s = average_with(measured->load_s, measured->has_load, load_s);
-    measured->has_load = true;
-}
-
-static void learn_costs(struct cost_model *model, const struct view *view,
-                        const struct event *event)
-{
-    const struct job *job = &view->jobs[event->job];
-    struct cost_model_measured *kind = kind_of(model, job);
-    if (event->kind == EVENT_STOPPED && event->clean) {
-        double pause_s = ns_to_s(view->now_ns - job->recalled_ns);
-        learn_pause(&model->anybody, pause_s);
-        if (kind)
-            learn_pause(kind, pause_s);
-    } else if (event->kind == EVENT_LOADED) {
-        double load_s = ns_to_s(view->now_ns - job->since_ns);
-        learn_load(&model->anybody, load_s);
-        if (kind)
-            learn_load(kind, load_s);
-    }
-}
-
-static double ckpt_s(const struct job *job)
-{
-    return CKPT_PER_GRADIENT * (double)job->bytes_per_step / DISK_BYTES_PER_S;
-}
-
-double cost_model_pause_s(const struct cost_model *model, const struct view *view,
-                          job_id id)
-{
-    const struct job *job = &view->jobs[id];
-    const struct cost_model_measured *kind = kind_of(model, job);
-    if (job->state == JOB_LOADING)
-        return 0; /* nothing to save yet */
-    if (job->pause_ns > 0)
-        return ns_to_s(job->pause_ns);
-    if (kind && kind->has_pause)
-        return kind->pause_s;
-    return job->bytes_per_step ? DRAIN_S + ckpt_s(job) : model->anybody.pause_s;
-}
-
-double cost_model_load_s(const struct cost_model *model, const struct view *view,
-                         job_id id)
-{
-    const struct job *job = &view->jobs[id];
-    const struct cost_model_measured *kind = kind_of(model, job);
-    if (job->load_ns > 0)
-        return ns_to_s(job->load_ns);
-    if (kind && kind->has_load)
-        return kind->load_s;
-    return job->bytes_per_step ? START_UP_S + ckpt_s(job) : model->anybody.load_s;
 }
 
 /* --- work that is left ------------------------------------------------------------ */
@@ -258,7 +178,7 @@ void cost_model_observe(struct cost_model *model, const struct view *view,
 {
     if (event->job >= view->job_max || event->kind == EVENT_REJECTED)
         return;
-    learn_costs(model, view, event);
+    stop_costs_observe(&model->stop_costs, view, event);
     if (model->estimates &&
         (event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED ||
          event->kind == EVENT_CHANGED || event->kind == EVENT_RESTORED))
@@ -270,326 +190,23 @@ void cost_model_observe(struct cost_model *model, const struct view *view,
         remove_waiting(model, event->job);
 }
 
-/* --- the queue, simulated --------------------------------------------------------- */
-
-/*
- * How the queue would develop without further preemptions, by list scheduling: running
- * jobs run to their ends, and whenever GPUs become free, the first waiting job that fits
- * starts.  GPUs are counted node by node, so a gang waits here, as on the cluster, for
- * one node that holds all of it; CPU and memory count with estimates only.  After a given number of
- * ends the simulation stops; jobs that have not started by then are counted as if they
- * ran one after the other on the whole cluster.
- *
- * The sizes below bound the work, however large the cluster and the queue.
- */
-#define LOOKAHEAD_NODES_MAX 128
-#define LOOKAHEAD_ENDS_MAX 512
-#define LOOKAHEAD_QUEUE_MAX 256
-#define LOOKAHEAD_PIECES_MAX 16 /* of one gang */
-
-struct lookahead_node {
-    uint32_t type;
-    uint32_t free;
-    uint32_t node; /* its number in the cluster */
-    uint32_t cpu_milli, mem_mib;
-};
-
-/* GPUs that become free at a time; 0: a job begins to wait then. */
-struct lookahead_end {
-    double at_s;
-    uint32_t node;
-    uint32_t gpus;
-    uint32_t cpu_milli, mem_mib;
-};
-
-/* A waiting job: 'pieces' parts of 'each' GPUs, each part on one node. */
-struct lookahead_job {
-    double key; /* smallest first */
-    double run_s;
-    double work_s;          /* of run_s: the part that takes longer on a slower type */
-    const double *slowness; /* by type, of its fastest one 1; NULL: all are alike    */
-    double from_s;          /* it cannot start earlier */
-    double weight;          /* of its completion time */
-    uint32_t each, pieces;
-    uint32_t cpu_milli, mem_mib; /* of each part; 0: does not matter */
-    uint32_t types;              /* one bit per type */
-    bool watched;                /* record in watched_s when it starts */
-    const struct node_set *set;  /* nodes it may use; NULL: any */
-};
-
-struct lookahead {
-    struct lookahead_node nodes[LOOKAHEAD_NODES_MAX];
-    struct lookahead_end ends[LOOKAHEAD_ENDS_MAX];   /* a heap, earliest first */
-    struct lookahead_job queue[LOOKAHEAD_QUEUE_MAX]; /* by key */
-    uint32_t node_count, end_count, queue_count;
-    uint32_t gpu_count; /* of the cluster */
-    double now_s;
-    double watched_s; /* start of the watched job */
-};
-
-#define NODE_NOWHERE UINT32_MAX
-
-/* Empty the simulation. */
-static void lookahead_clear(struct lookahead *ahead, uint32_t gpu_count)
-{
-    ahead->node_count = ahead->end_count = ahead->queue_count = 0;
-    ahead->gpu_count = gpu_count ? gpu_count : 1;
-    ahead->now_s = ahead->watched_s = 0;
-}
-
-/* Copies only the elements in use. */
-static void lookahead_copy(struct lookahead *ahead, const struct lookahead *from)
-{
-    lookahead_clear(ahead, from->gpu_count);
-    ahead->node_count = from->node_count;
-    ahead->end_count = from->end_count;
-    ahead->queue_count = from->queue_count;
-    ahead->now_s = from->now_s;
-    memcpy(ahead->nodes, from->nodes, from->node_count * sizeof *from->nodes);
-    memcpy(ahead->ends, from->ends, from->end_count * sizeof *from->ends);
-    memcpy(ahead->queue, from->queue, from->queue_count * sizeof *from->queue);
-}
-
-/* What exceeds the maximum is ignored. */
-static void lookahead_add_end(struct lookahead *ahead, struct lookahead_end end)
-{
-    if (ahead->end_count == LOOKAHEAD_ENDS_MAX)
-        return;
-    uint32_t at = ahead->end_count++;
-    for (; at > 0 && ahead->ends[(at - 1) / 2].at_s > end.at_s; at = (at - 1) / 2)
-        ahead->ends[at] = ahead->ends[(at - 1) / 2];
-    ahead->ends[at] = end;
-}
-
-static struct lookahead_end pop_first_end(struct lookahead *ahead)
-{
-    struct lookahead_end first = ahead->ends[0];
-    struct lookahead_end last = ahead->ends[--ahead->end_count];
-    uint32_t at = 0;
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child >= ahead->end_count)
-            break;
-        if (child + 1 < ahead->end_count &&
-            ahead->ends[child + 1].at_s < ahead->ends[child].at_s)
-            child++;
-        if (ahead->ends[child].at_s >= last.at_s)
-            break;
-        ahead->ends[at] = ahead->ends[child];
-        at = child;
-    }
-    ahead->ends[at] = last;
-    return first;
-}
-
-static void lookahead_add_job(struct lookahead *ahead, struct lookahead_job job)
-{
-    if (ahead->queue_count == LOOKAHEAD_QUEUE_MAX)
-        return;
-    uint32_t at = ahead->queue_count++;
-    for (; at > 0 && ahead->queue[at - 1].key > job.key; at--)
-        ahead->queue[at] = ahead->queue[at - 1];
-    ahead->queue[at] = job;
-}
-
-static uint32_t find_tightest_node(const struct lookahead *ahead,
-                                   const struct lookahead_job *job, uint32_t types)
-{
-    uint32_t best = NODE_NOWHERE;
-    for (uint32_t n = 0; n < ahead->node_count; n++) {
-        const struct lookahead_node *node = &ahead->nodes[n];
-        if (node->free >= job->each && (types >> node->type & 1) &&
-            node->cpu_milli >= job->cpu_milli && node->mem_mib >= job->mem_mib &&
-            node_set_has(job->set, node->node) &&
-            (best == NODE_NOWHERE || node->free < ahead->nodes[best].free))
-            best = n;
-    }
-    return best;
-}
-
-static void take_part(struct lookahead_node *node, const struct lookahead_job *job)
-{
-    node->free -= job->each;
-    node->cpu_milli -= job->cpu_milli;
-    node->mem_mib -= job->mem_mib;
-}
-
-static void give_back(struct lookahead_node *node, uint32_t gpus, uint32_t cpu_milli,
-                      uint32_t mem_mib)
-{
-    node->free += gpus;
-    node->cpu_milli += cpu_milli;
-    node->mem_mib += mem_mib;
-}
-
-/* Start the whole job now on nodes of these types, if it fits. */
-static bool start_on_types(struct lookahead *ahead, const struct lookahead_job *job,
-                           uint32_t types, double run_s)
-{
-    uint32_t at[LOOKAHEAD_PIECES_MAX];
-    uint32_t placed = 0;
-    for (; placed < job->pieces; placed++) {
-        at[placed] = find_tightest_node(ahead, job, types);
-        if (at[placed] == NODE_NOWHERE)
-            break;
-        take_part(&ahead->nodes[at[placed]], job);
-    }
-    bool whole = placed == job->pieces;
-    for (uint32_t p = 0; p < placed; p++)
-        if (whole)
-            lookahead_add_end(
-                ahead, (struct lookahead_end){ ahead->now_s + run_s, at[p], job->each,
-                                               job->cpu_milli, job->mem_mib });
-        else
-            give_back(&ahead->nodes[at[p]], job->each, job->cpu_milli, job->mem_mib);
-    return whole;
-}
-
-/* The fastest type for the job of those in the set. */
-static uint32_t fastest_type(const struct lookahead_job *job, uint32_t types)
-{
-    uint32_t best = (uint32_t)__builtin_ctz(types);
-    for (uint32_t left = types; left; left &= left - 1) {
-        uint32_t type = (uint32_t)__builtin_ctz(left);
-        if (job->slowness[type] < job->slowness[best])
-            best = type;
-    }
-    return best;
-}
-
-/* Start the whole job now, if it fits, on the fastest type; how long it runs, -1: not. */
-static double lookahead_start(struct lookahead *ahead, const struct lookahead_job *job)
-{
-    if (!job->slowness)
-        return start_on_types(ahead, job, job->types, job->run_s) ? job->run_s : -1;
-    for (uint32_t types = job->types; types;) {
-        uint32_t type = fastest_type(job, types);
-        double run_s = job->run_s + job->work_s * (job->slowness[type] - 1);
-        if (start_on_types(ahead, job, 1u << type, run_s))
-            return run_s;
-        types &= ~(1u << type);
-    }
-    return -1;
-}
-
-static uint32_t most_free_gpus(const struct lookahead *ahead)
-{
-    uint32_t most = 0;
-    for (uint32_t n = 0; n < ahead->node_count; n++)
-        most = ahead->nodes[n].free > most ? ahead->nodes[n].free : most;
-    return most;
-}
-
-/* The job needs at least as much as one that did not fit, on no other nodes. */
-static bool cannot_start_either(const struct lookahead_job *job,
-                                const struct lookahead_job *failed)
-{
-    return failed->each > 0 && job->each >= failed->each &&
-           job->pieces >= failed->pieces && (job->types & ~failed->types) == 0 &&
-           job->cpu_milli >= failed->cpu_milli && job->mem_mib >= failed->mem_mib &&
-           (!failed->set || job->set == failed->set);
-}
-
-/* Start the waiting jobs that fit, in order.  No node has more than 'most' GPUs free. */
-static double start_waiting_jobs(struct lookahead *ahead, uint32_t most)
-{
-    struct lookahead_job failed[2] = {
-        0
-    }; /* the last job of one piece, and of several */
-    uint32_t kept = 0;
-    double sum_s = 0;
-    if (most == 0)
-        return 0;
-    for (uint32_t i = 0; i < ahead->queue_count; i++) {
-        const struct lookahead_job job = ahead->queue[i];
-        bool looks_good = job.each <= most && job.from_s <= ahead->now_s &&
-                          !cannot_start_either(&job, &failed[0]) &&
-                          !cannot_start_either(&job, &failed[1]);
-        double run_s = looks_good ? lookahead_start(ahead, &job) : -1;
-        if (run_s >= 0) {
-            sum_s += job.weight * (ahead->now_s + run_s);
-            if (job.watched)
-                ahead->watched_s = ahead->now_s;
-            continue;
-        }
-        if (looks_good)
-            failed[job.pieces > 1] = job;
-        ahead->queue[kept++] = job;
-    }
-    ahead->queue_count = kept;
-    return sum_s;
-}
-
-/*
- * Go to the next time at which GPUs become free, and start jobs.  Jobs that did not fit
- * before can fit only where GPUs have become free; after an end without GPUs, which
- * stands for a job that begins to wait, any free node is considered.
- */
-static double advance_to_next_end(struct lookahead *ahead)
-{
-    uint32_t most = 0;
-    ahead->now_s = fmax(ahead->now_s, ahead->ends[0].at_s);
-    while (ahead->end_count > 0 && ahead->ends[0].at_s <= ahead->now_s) {
-        struct lookahead_end end = pop_first_end(ahead);
-        give_back(&ahead->nodes[end.node], end.gpus, end.cpu_milli, end.mem_mib);
-        uint32_t free = ahead->nodes[end.node].free;
-        if (end.gpus == 0)
-            free = most_free_gpus(ahead);
-        most = free > most ? free : most;
-    }
-    return start_waiting_jobs(ahead, most);
-}
-
-/* Jobs beyond the horizon: one after the other, each on all GPUs. */
-static double sum_beyond_horizon(struct lookahead *ahead)
-{
-    double work_s = 0;
-    double sum_s = 0;
-    for (uint32_t i = 0; i < ahead->end_count; i++)
-        work_s += (ahead->ends[i].at_s - ahead->now_s) * ahead->ends[i].gpus;
-    for (uint32_t i = 0; i < ahead->queue_count; i++) {
-        const struct lookahead_job *job = &ahead->queue[i];
-        double start_s = ahead->now_s + work_s / ahead->gpu_count;
-        sum_s += job->weight * (start_s + job->run_s);
-        if (job->watched)
-            ahead->watched_s = start_s;
-        work_s += job->run_s * job->each * job->pieces;
-    }
-    return sum_s;
-}
-
-/*
- * Simulate at most 'depth' times at which GPUs become free, then estimate the rest.
- * Returns the sum of the completion times, counted from 0, of all jobs of the queue.
- */
-static double lookahead_run(struct lookahead *ahead, uint32_t depth)
-{
-    double sum_s = start_waiting_jobs(ahead, most_free_gpus(ahead));
-    for (uint32_t i = 0; i < depth && ahead->end_count > 0 && ahead->queue_count > 0;
-         i++)
-        sum_s += advance_to_next_end(ahead);
-    return sum_s + sum_beyond_horizon(ahead);
-}
-
 /* --- what is simulated ------------------------------------------------------------ */
 
-/* Its number in the simulation; UINT32_MAX: the simulation is full. */
+/* Its number in the simulation; LOOKAHEAD_NOWHERE: the simulation is full. */
 static uint32_t include_node(struct cost_model *model, const struct view *view,
                              const struct plan *plan, node_id node)
 {
-    struct lookahead *base = model->base;
     if (model->node_number[node])
         return model->node_number[node] - 1;
-    if (base->node_count == LOOKAHEAD_NODES_MAX)
-        return UINT32_MAX;
     struct room room;
     plan_room(plan, node, &room);
-    model->included_nodes[base->node_count] = node;
-    base->nodes[base->node_count] =
+    uint32_t at = lookahead_add_node(
+        model->base,
         (struct lookahead_node){ view->cluster->nodes[node].type, bits_count(room.gpus),
-                                 node, room.cpu_milli, room.mem_mib };
-    model->node_number[node] = ++base->node_count;
-    return base->node_count - 1;
+                                 node, room.cpu_milli, room.mem_mib });
+    if (at != LOOKAHEAD_NOWHERE)
+        model->node_number[node] = at + 1;
+    return at;
 }
 
 static void add_releases(struct cost_model *model, const struct view *view,
@@ -599,7 +216,7 @@ static void add_releases(struct cost_model *model, const struct view *view,
     for (uint32_t i = 0; i < count; i++) {
         uint32_t node = include_node(model, view, plan, seats[i].node);
         uint32_t gpus = seat_gpu_count(&seats[i]);
-        if (node != UINT32_MAX && (gpus > 0 || model->estimates))
+        if (node != LOOKAHEAD_NOWHERE && (gpus > 0 || model->estimates))
             lookahead_add_end(ahead, (struct lookahead_end){ at_s, node, gpus,
                                                              seats[i].cpu_milli,
                                                              seats[i].mem_mib });
@@ -752,7 +369,7 @@ static void include_free_nodes(struct cost_model *model, const struct view *view
 static void forget_nodes(struct cost_model *model)
 {
     for (uint32_t i = 0; i < model->base->node_count; i++)
-        model->node_number[model->included_nodes[i]] = 0;
+        model->node_number[model->base->nodes[i].node] = 0;
 }
 
 /* --- the two simulations ---------------------------------------------------------- */
@@ -859,9 +476,9 @@ static void move_victim_gpus(struct cost_model *model,
             uint32_t cpus = least_of(seats[s].cpu_milli, node->cpu_milli);
             uint32_t mem = least_of(seats[s].mem_mib, node->mem_mib);
             if (!back)
-                give_back(node, gpus, seats[s].cpu_milli, seats[s].mem_mib);
+                lookahead_give_back(node, gpus, seats[s].cpu_milli, seats[s].mem_mib);
             else
-                give_back(node, -rest, -cpus, -mem);
+                lookahead_give_back(node, -rest, -cpus, -mem);
             if (back && (rest > 0 || model->estimates))
                 lookahead_add_end(ahead, (struct lookahead_end){ swap->pause_s, at - 1,
                                                                  rest, cpus, mem });
@@ -992,9 +609,8 @@ void cost_model_init(struct cost_model *model, const struct view *view,
     model->waits = arena_array(run, bool, view->job_max);
     model->leaves = arena_array(run, bool, view->job_max);
     model->start_delay_s = arena_array(run, double, view->job_max);
-    model->kinds = arena_array(run, struct cost_model_measured, COST_MODEL_KINDS_MAX);
+    stop_costs_init(&model->stop_costs, run);
     model->base = arena_new(run, struct lookahead);
     model->ahead = arena_new(run, struct lookahead);
     model->node_number = arena_array(run, uint32_t, view->cluster->node_count);
-    model->included_nodes = arena_array(run, node_id, LOOKAHEAD_NODES_MAX);
 }

@@ -17,10 +17,6 @@
  *
  *     static void x_observe(...)  { cost_model_observe(&x->model, view, event); ... }
  *     static int  x_decide(...)   { if (cost_model_pays(&x->model, view, plan, ...)) ... }
- *
- * The times to checkpoint and to resume a job are those declared for it; otherwise the
- * average measured with jobs of its kind; otherwise estimated from its model's size, if
- * known; otherwise the average measured with all jobs.
  */
 #pragma once
 
@@ -30,11 +26,10 @@
 #include "base/tree.h"
 #include "model/plan.h"
 #include "model/view.h"
+#include "predict/stop_costs.h"
 
 struct arena;
 struct lookahead;
-
-#define COST_MODEL_KINDS_MAX 256
 
 struct cost_model_settings {
     double theta;      /* job-seconds that a wasted GPU-second costs others */
@@ -76,12 +71,6 @@ struct cost_model_estimates {
                           double pause_s);
 };
 
-/* Moving averages of measured times: each new sample counts half. */
-struct cost_model_measured {
-    double pause_s, load_s;
-    bool has_pause, has_load;
-};
-
 struct cost_model {
     struct cost_model_settings settings;
     const struct cost_model_estimates *estimates; /* NULL: declared work, one speed */
@@ -95,10 +84,9 @@ struct cost_model {
     bool *runs, *waits;    /* by slot: is in that tree */
     bool *leaves;          /* by slot: a victim of the swap being examined */
     double *start_delay_s; /* by slot: wait of a placed job for its victims, at most */
-    struct cost_model_measured *kinds, anybody;
+    struct stop_costs stop_costs;
     struct lookahead *base, *ahead;
     uint32_t *node_number; /* by node: its number in the simulation plus 1 */
-    node_id *included_nodes;
 };
 
 /* What a swap is expected to cost and to gain. */
@@ -136,8 +124,15 @@ bool cost_model_pays(struct cost_model *model, const struct view *view,
 int64_t cost_model_key_ns(const struct cost_model *model, const struct view *view,
                           job_id job);
 
-/* Expected time to checkpoint the job now, and to resume it. */
-double cost_model_pause_s(const struct cost_model *model, const struct view *view,
-                          job_id job);
-double cost_model_load_s(const struct cost_model *model, const struct view *view,
-                         job_id job);
+/* Expected time to checkpoint the job now, and to resume it: stop_costs.h. */
+static inline double cost_model_pause_s(const struct cost_model *model,
+                                        const struct view *view, job_id job)
+{
+    return stop_costs_pause_s(&model->stop_costs, view, job);
+}
+
+static inline double cost_model_load_s(const struct cost_model *model,
+                                       const struct view *view, job_id job)
+{
+    return stop_costs_load_s(&model->stop_costs, view, job);
+}
