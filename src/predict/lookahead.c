@@ -115,7 +115,8 @@ static bool start_on_types(struct lookahead *ahead, const struct lookahead_job *
                 ahead, (struct lookahead_end){ ahead->now_s + run_s, at[p], job->each,
                                                job->cpu_milli, job->mem_mib });
         else
-            lookahead_give_back(&ahead->nodes[at[p]], job->each, job->cpu_milli, job->mem_mib);
+            lookahead_give_back(&ahead->nodes[at[p]], job->each, job->cpu_milli,
+                                job->mem_mib);
     return whole;
 }
 
@@ -204,7 +205,8 @@ static double advance_to_next_end(struct lookahead *ahead)
     ahead->now_s = fmax(ahead->now_s, ahead->ends[0].at_s);
     while (ahead->end_count > 0 && ahead->ends[0].at_s <= ahead->now_s) {
         struct lookahead_end end = pop_first_end(ahead);
-        lookahead_give_back(&ahead->nodes[end.node], end.gpus, end.cpu_milli, end.mem_mib);
+        lookahead_give_back(&ahead->nodes[end.node], end.gpus, end.cpu_milli,
+                            end.mem_mib);
         uint32_t free = ahead->nodes[end.node].free;
         if (end.gpus == 0)
             free = most_free_gpus(ahead);
