@@ -27,6 +27,17 @@ static void refresh_least(struct tree_node *nodes, uint32_t id)
         node->least = nodes[node->right].least;
 }
 
+/* The same for all nodes above, as far as it changes them. */
+static void refresh_above(struct tree_node *nodes, uint32_t id)
+{
+    for (; id != TREE_NONE; id = nodes[id].parent) {
+        int64_t before = nodes[id].least;
+        refresh_least(nodes, id);
+        if (nodes[id].least == before)
+            return;
+    }
+}
+
 /* Hang 'id' where 'old' hung. */
 static void replace_child(struct tree_node *nodes, struct tree *tree, uint32_t old,
                           uint32_t id)
@@ -115,8 +126,13 @@ void tree_remove(struct tree_pool *pool, struct tree *tree, uint32_t id)
     uint32_t parent = nodes[id].parent;
     replace_child(nodes, tree, id, child);
     tree->count--;
-    for (; parent != TREE_NONE; parent = nodes[parent].parent)
-        refresh_least(nodes, parent);
+    refresh_above(nodes, parent);
+}
+
+void tree_set_value(struct tree_pool *pool, uint32_t id, int64_t value)
+{
+    pool->nodes[id].value = value;
+    refresh_above(pool->nodes, id);
 }
 
 uint32_t tree_first(const struct tree_pool *pool, const struct tree *tree)
@@ -176,13 +192,9 @@ uint32_t tree_last_before(const struct tree_pool *pool, const struct tree *tree,
     return found;
 }
 
-uint32_t tree_first_at_most(const struct tree_pool *pool, const struct tree *tree,
-                            int64_t limit)
+/* In the subtree of 'at', where there is one. */
+static uint32_t first_at_most(const struct tree_node *nodes, uint32_t at, int64_t limit)
 {
-    const struct tree_node *nodes = pool->nodes;
-    uint32_t at = tree->root;
-    if (at == TREE_NONE || nodes[at].least > limit)
-        return TREE_NONE;
     for (;;) {
         uint32_t left = nodes[at].left;
         if (left != TREE_NONE && nodes[left].least <= limit)
@@ -191,5 +203,29 @@ uint32_t tree_first_at_most(const struct tree_pool *pool, const struct tree *tre
             return at;
         else
             at = nodes[at].right;
+    }
+}
+
+uint32_t tree_first_at_most(const struct tree_pool *pool, const struct tree *tree,
+                            int64_t limit)
+{
+    uint32_t at = tree->root;
+    return at == TREE_NONE || pool->nodes[at].least > limit
+               ? TREE_NONE
+               : first_at_most(pool->nodes, at, limit);
+}
+
+uint32_t tree_next_at_most(const struct tree_pool *pool, uint32_t id, int64_t limit)
+{
+    const struct tree_node *nodes = pool->nodes;
+    for (;;) {
+        uint32_t right = nodes[id].right;
+        if (right != TREE_NONE && nodes[right].least <= limit)
+            return first_at_most(nodes, right, limit);
+        while (nodes[id].parent != TREE_NONE && nodes[nodes[id].parent].right == id)
+            id = nodes[id].parent;
+        id = nodes[id].parent;
+        if (id == TREE_NONE || nodes[id].value <= limit)
+            return id;
     }
 }

@@ -42,6 +42,8 @@ void tree_insert(struct tree_pool *pool, struct tree *tree, uint32_t id, int64_t
                  uint64_t tie, int64_t value);
 void tree_remove(struct tree_pool *pool, struct tree *tree, uint32_t id);
 
+void tree_set_value(struct tree_pool *pool, uint32_t id, int64_t value);
+
 uint32_t tree_first(const struct tree_pool *pool, const struct tree *tree);
 uint32_t tree_last(const struct tree_pool *pool, const struct tree *tree);
 uint32_t tree_next(const struct tree_pool *pool, uint32_t id);
@@ -51,6 +53,7 @@ uint32_t tree_prev(const struct tree_pool *pool, uint32_t id);
 uint32_t tree_last_before(const struct tree_pool *pool, const struct tree *tree,
                           int64_t key, uint64_t tie);
 
-/* The first in order with a value of at most 'limit', or TREE_NONE. */
+/* The first in order with a value of at most 'limit', or TREE_NONE; the next one after 'id'. */
 uint32_t tree_first_at_most(const struct tree_pool *pool, const struct tree *tree,
                             int64_t limit);
+uint32_t tree_next_at_most(const struct tree_pool *pool, uint32_t id, int64_t limit);
