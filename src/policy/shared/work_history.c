@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/hash.h"
@@ -29,6 +30,7 @@ static uint32_t bin_of(double work_s)
 void work_history_init(struct work_history *history, struct arena *run)
 {
     history->narrow = arena_array(run, struct work_record, WORK_RECORDS);
+    history->guesses = arena_array(run, struct work_guess, WORK_GUESSES);
     for (uint32_t bin = 0; bin < WORK_BINS; bin++)
         history->middle_s[bin] = exp2(((double)bin + 0.5) / 2);
     for (uint32_t class = 0; class < 2; class ++) {
@@ -121,15 +123,11 @@ const char *work_history_basis(const struct work_history *history,
     return bases[likeness];
 }
 
-double work_history_left_s(const struct work_history *history, const struct job *job,
-                           double done_s)
+/* One over the Gittins index; jobs of the class count beside a narrower record. */
+static double guess_left_s(const struct work_history *history,
+                           const struct work_record *record,
+                           const struct work_record *class, double part, double done_s)
 {
-    enum likeness likeness;
-    const struct work_record *record = record_for(history, job, &likeness);
-    const struct work_record *class = &history->classes[job->class];
-    double part = likeness == LIKE_CLASS
-                      ? 0
-                      : JOBS_ENOUGH / (class->jobs + priors[job->class].count);
     double total = 0;
     double best = 0;
     double ended = 0;
@@ -147,4 +145,32 @@ double work_history_left_s(const struct work_history *history, const struct job 
         best = index > best ? index : best;
     }
     return best > 0 ? 1 / best : done_s;
+}
+
+/* Where the guess from that record for a job that has done so much is remembered. */
+static struct work_guess *guess_at(const struct work_history *history, uint64_t key,
+                                   uint32_t class, double done_s)
+{
+    uint64_t bits;
+    memcpy(&bits, &done_s, sizeof bits);
+    return &history->guesses[hash_mix(key ^ class ^ bits) % WORK_GUESSES];
+}
+
+double work_history_left_s(const struct work_history *history, const struct job *job,
+                           double done_s)
+{
+    enum likeness likeness;
+    const struct work_record *record = record_for(history, job, &likeness);
+    const struct work_record *class = &history->classes[job->class];
+    uint64_t key = likeness == LIKE_CLASS ? 0 : record->key;
+    struct work_guess *guess = guess_at(history, key, job->class, done_s);
+    if (guess->jobs == class->jobs + 1 && guess->key == key &&
+        guess->class == job->class && guess->done_s == done_s)
+        return guess->left_s;
+    double part = likeness == LIKE_CLASS
+                      ? 0
+                      : JOBS_ENOUGH / (class->jobs + priors[job->class].count);
+    double left_s = guess_left_s(history, record, class, part, done_s);
+    *guess = (struct work_guess){ key, done_s, left_s, class->jobs + 1, job->class };
+    return left_s;
 }

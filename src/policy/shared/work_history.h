@@ -27,6 +27,7 @@ struct arena;
 
 #define WORK_BINS 56      /* two per octave, from a second on */
 #define WORK_RECORDS 1024 /* by name, user and class          */
+#define WORK_GUESSES 512  /* remembered                       */
 
 /* Finished jobs by their work. */
 struct work_record {
@@ -36,9 +37,19 @@ struct work_record {
     float count[WORK_BINS];
 };
 
+/* What was guessed, until another job of the class has finished. */
+struct work_guess {
+    uint64_t key; /* of the record, or 0 */
+    double done_s;
+    double left_s;
+    uint32_t jobs; /* of the class that had finished then, plus 1; 0: empty */
+    uint32_t class;
+};
+
 struct work_history {
     struct work_record classes[2];
     struct work_record *narrow; /* a hash table */
+    struct work_guess *guesses; /* each in the one place that it can have */
     uint32_t finished_count;
     double middle_s[WORK_BINS]; /* of each bin */
 };
