@@ -28,6 +28,10 @@
 #define TRADES_SCANNED 48 /* and for a trade */
 #define MOVES_MAX 8       /* in one decision */
 
+/* Values in the trees of running jobs: a move may pay, as for all at first, or never does. */
+#define MAY_MOVE 0
+#define STAYS 1
+
 /* Seconds until the job ends on that type, from its first step there on. */
 static double left_there_s(const struct berth_policy *berth, const struct view *view,
                            job_id id, uint32_t to)
@@ -74,14 +78,54 @@ static bool move_job(const struct berth_policy *berth, const struct view *view,
     return plan_grant_free(plan, id, &ask);
 }
 
+/* What stopping the job costs at least: when it has just saved, and nothing waits. */
+static double least_cost_s(const struct berth_policy *berth, const struct view *view,
+                           job_id id)
+{
+    double stop_s = price_stop_s(berth, view, id);
+    double saved_s = stop_s - price_lost_s(berth, view, id);
+    return stop_s > 0 ? saved_s + price_of_stopping(berth, view, id) * saved_s / stop_s
+                      : 0;
+}
+
+/* A move can pay, now or later: what it saves falls as the job goes on. */
+static bool move_can_pay(const struct berth_policy *berth, const struct view *view,
+                         job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    double most_s = 0;
+    if (job->state != JOB_RUNNING && job->gpus_now != job->gpus)
+        return true; /* its rate is not known yet */
+    for (uint32_t type = 0; type < view->cluster->type_count; type++)
+        if ((job->types >> type & 1) &&
+            berth_slowness(berth, id, type) < berth_slowness(berth, id, job->type_now))
+            most_s = fmax(most_s, berth_left_s(berth, view, id) -
+                                      left_there_s(berth, view, id, type));
+    return most_s > 0 && most_s > least_cost_s(berth, view, id);
+}
+
+/* The first candidate of this type after 'last' (TREE_NONE: of all); others are marked. */
+static uint32_t next_candidate(struct berth_policy *berth, const struct view *view,
+                               uint32_t type, uint32_t last)
+{
+    for (;;) {
+        last = last == TREE_NONE
+                   ? tree_first_at_most(&berth->running_pool, &berth->running[type],
+                                        MAY_MOVE)
+                   : tree_next_at_most(&berth->running_pool, last, MAY_MOVE);
+        if (last == TREE_NONE || move_can_pay(berth, view, last))
+            return last;
+        tree_set_value(&berth->running_pool, last, STAYS);
+    }
+}
+
 /* Move jobs of type 'from' into free GPUs of type 'to'; returns how many. */
 static uint32_t move_between(struct berth_policy *berth, const struct view *view,
                              struct plan *plan, uint32_t from, uint32_t to)
 {
     uint32_t moved = 0;
-    uint32_t id = tree_first(&berth->running_pool, &berth->running[from]);
+    uint32_t id = next_candidate(berth, view, from, TREE_NONE);
     for (uint32_t i = 0; id != TREE_NONE && i < MOVES_SCANNED; i++) {
-        uint32_t next = tree_next(&berth->running_pool, id);
         const struct job *job = &view->jobs[id];
         if (view->free->shelves[to].gpu_count == 0)
             break;
@@ -89,7 +133,7 @@ static uint32_t move_between(struct berth_policy *berth, const struct view *view
             job->gpus <= view->free->shelves[to].gpu_count &&
             move_pays(berth, view, id, to) && move_job(berth, view, plan, id, to))
             moved++;
-        id = next;
+        id = next_candidate(berth, view, from, id);
     }
     return moved;
 }
@@ -118,7 +162,20 @@ static double trade_gain_s(const struct berth_policy *berth, const struct view *
                                      price_of_stopping(berth, view, b));
 }
 
-static job_id find_trade(const struct berth_policy *berth, const struct view *view,
+/*
+ * The next job of a type to trade with after 'last'.  Where the one that looks for it does not
+ * gain by a trade itself, the other one has to: then a move may pay for it.
+ */
+static uint32_t next_partner(struct berth_policy *berth, const struct view *view,
+                             uint32_t type, bool gains, uint32_t last)
+{
+    if (!gains)
+        return next_candidate(berth, view, type, last);
+    return last == TREE_NONE ? tree_first(&berth->running_pool, &berth->running[type])
+                             : tree_next(&berth->running_pool, last);
+}
+
+static job_id find_trade(struct berth_policy *berth, const struct view *view,
                          const struct plan *plan, job_id id)
 {
     double best_s = 0;
@@ -127,7 +184,9 @@ static job_id find_trade(const struct berth_policy *berth, const struct view *vi
         if (type == view->jobs[id].type_now || !(view->jobs[id].types >> type & 1) ||
             (berth->kept_types >> type & 1))
             continue;
-        uint32_t other = tree_first(&berth->running_pool, &berth->running[type]);
+        bool gains = berth_slowness(berth, id, type) <
+                     berth_slowness(berth, id, view->jobs[id].type_now);
+        uint32_t other = next_partner(berth, view, type, gains, TREE_NONE);
         for (uint32_t i = 0; other != TREE_NONE && i < TRADES_SCANNED; i++) {
             if (view->jobs[other].gpus == view->jobs[id].gpus &&
                 can_trade(view, plan, other)) {
@@ -135,7 +194,7 @@ static job_id find_trade(const struct berth_policy *berth, const struct view *vi
                 best = gain_s > best_s ? other : best;
                 best_s = gain_s > best_s ? gain_s : best_s;
             }
-            other = tree_next(&berth->running_pool, other);
+            other = next_partner(berth, view, type, gains, other);
         }
     }
     return best;
