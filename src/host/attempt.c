@@ -678,7 +678,14 @@ void attempt_remove_kept(int log, int ckpt, uint64_t id,
     unlinkat(log, output, 0);
     if (unlinkat(ckpt, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
         return;
-    int folder = openat(ckpt, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    int folder = open_unmounted(ckpt, name, O_RDONLY);
+    if (folder < 0 && errno == EXDEV) {
+        fprintf(stderr,
+                "%s: the checkpoint folder of job %s is not removed, because something "
+                "is mounted there: unmount it, and remove the folder\n",
+                program_invocation_short_name, name);
+        return;
+    }
     if (folder >= 0) {
         empty(context, folder);
         close(folder);

@@ -107,7 +107,8 @@ void attempt_release_ckpt(struct attempts *attempts, const char *name);
 
 /*
  * Remove what is kept of an ended job: its output and its checkpoints, in the folders 'log' and
- * 'ckpt'.  'empty' is called with a checkpoint folder that is not empty.
+ * 'ckpt'.  'empty' is called with a checkpoint folder that is not empty.  One over which
+ * something is mounted stays, and stderr is told.
  */
 void attempt_remove_kept(int log, int ckpt, uint64_t id,
                          void (*empty)(void *context, int folder), void *context);

@@ -127,6 +127,12 @@ class Folder(Case):
             until(lambda i=ident: not os.path.exists(self.folder(i)), BOUND)
         self.assert_unharmed()
 
+    def test_a_script_is_its_users(self):
+        script = "#!/bin/sh\nstat -c '%u %a' $0\nid -u\n"
+        ident = self.submit(ADA, [], script=script)
+        self.assertEqual(self.wait(ident)["state"], "COMPLETED")
+        self.assertEqual(self.output(ident), f"{ADA.uid} 700\n{ADA.uid}\n")
+
     def test_a_pipe_in_the_place_of_the_warning_does_not_hold_a_preemption_up(self):
         ident = self.submit(ADA, "trap 'exit 0' TERM; mkfifo $(dirname $BERTH_PREEMPT_FILE)/"
                             "preempt.new; echo up; while :; do sleep 0.05; done", gpus=4,
@@ -383,6 +389,34 @@ class Mounts(Case):
         self.daemon.start()
         for ident in idents:
             until(lambda i=ident: not os.path.exists(self.folder(i)), BOUND)
+        self.assert_unharmed()
+
+    def restart(self, flags):
+        self.daemon.stop()
+        self.daemon.flags = flags
+        self.daemon.start()
+
+    def test_checkpoints_of_an_old_job_are_not_removed_across_a_mount_point(self):
+        config = os.path.join(self.daemon.dir, "berthd.yaml")
+        write(config, "keep_jobs: 1s\n")
+        idents = [self.start_job() for _ in range(3)]
+        paths = [os.path.join(self.daemon.state, "ckpt", str(ident)) for ident in idents]
+        for path, treasure in zip(paths, (None, self.make_treasure(0),
+                                          self.make_treasure(ADA.uid))):
+            until(lambda p=path: os.path.exists(p), BOUND)
+            self.mount_over(treasure, path)
+            if not treasure:
+                write(os.path.join(path, "kept"), "kept\n")
+        flags, before = list(self.daemon.flags), len(self.daemon.words())
+        self.addCleanup(self.restart, flags)
+        self.restart([*flags, "--config", config])
+        for ident in idents:
+            self.cancel(ident)
+        for ident, path in zip(idents, paths):
+            until(lambda i=ident: f"checkpoint folder of job {i} is not removed, because "
+                  "something is mounted there" in self.daemon.words()[before:], BOUND)
+            self.assertEqual(read(os.path.join(path, "kept")), "kept\n")
+            subprocess.run(["umount", path], check=True)
         self.assert_unharmed()
 
 
