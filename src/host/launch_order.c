@@ -230,6 +230,17 @@ void launch_order_release(struct launch_order *order)
 
 #define SEALS (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u
+#endif
+
+/* Never executable: some kernels are set to refuse all other memory (vm.memfd_noexec). */
+int launch_order_memory(const char *name, unsigned flags)
+{
+    int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
+    return fd < 0 && errno == EINVAL ? memfd_create(name, flags) : fd; /* before 6.3 */
+}
+
 int launch_order_seal(const struct launch_order *order, struct error *err)
 {
     struct buf buf;
@@ -239,7 +250,7 @@ int launch_order_seal(const struct launch_order *order, struct error *err)
         buf_release(&buf);
         return error_set(err, -E2BIG, "script and environment: too long");
     }
-    int fd = memfd_create("berth-order", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = launch_order_memory("berth-order", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     bool whole = fd >= 0 && write(fd, buf.bytes, buf.count) == (ssize_t)buf.count &&
                  fcntl(fd, F_ADD_SEALS, SEALS) == 0;
     int code = errno;
@@ -255,7 +266,8 @@ int launch_order_seal(const struct launch_order *order, struct error *err)
 int launch_order_unseal(struct launch_order *order, int fd, struct error *err)
 {
     struct stat stat;
-    if (fcntl(fd, F_GET_SEALS) != SEALS || fstat(fd, &stat) < 0)
+    int seals = fcntl(fd, F_GET_SEALS); /* others may be there as well */
+    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &stat) < 0)
         return error_set(err, -EPERM, "order: not sealed");
     if (stat.st_size > LAUNCH_ORDER_MAX)
         return error_set(err, -EINVAL, "order: too long");

@@ -50,6 +50,9 @@ int launch_order_read(struct launch_order *order, char *bytes, size_t count,
                       struct error *err);
 void launch_order_release(struct launch_order *order);
 
+/* A memfd, of flags MFD_..., that no process can execute; -1: see errno. */
+int launch_order_memory(const char *name, unsigned flags);
+
 /* A sealed memfd with the order in it, or a negative errno. */
 int launch_order_seal(const struct launch_order *order, struct error *err);
 

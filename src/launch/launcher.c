@@ -115,7 +115,7 @@ static int execute_supervisor(const struct launcher *launcher,
                               const struct started *started, struct error *err)
 {
     char number[NUMBER_MAX];
-    int fd = memfd_create("berth-started", 0);
+    int fd = launch_order_memory("berth-started", 0);
     if (fd < 0 || pwrite(fd, started, sizeof *started, 0) != (ssize_t)sizeof *started)
         return error_set(err, -errno, "memfd: %s", strerror(errno));
     keep_open(started);

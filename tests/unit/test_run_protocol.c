@@ -2,15 +2,15 @@
 #include "support/cases.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
-
-#include "base/buf.h"
-#include "base/error.h"
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/error.h"
 #include "host/launch_order.h"
 #include "host/run_protocol.h"
 
@@ -189,6 +189,28 @@ static void only_sealed_memory_is_an_order(void **state)
     close(sealed);
 }
 
+static void memory_with_more_seals_is_an_order(void **state)
+{
+    struct launch_order order = an_order(), got;
+    struct error err;
+    char bytes[65536];
+    int sealed = launch_order_seal(&order, &err);
+    ssize_t count = pread(sealed, bytes, sizeof bytes, 0);
+    int more = memfd_create("order", MFD_ALLOW_SEALING);
+    assert_int_equal(write(more, bytes, (size_t)count), count);
+    assert_int_equal(fcntl(more, F_ADD_SEALS,
+                           F_SEAL_FUTURE_WRITE | F_SEAL_WRITE | F_SEAL_SHRINK |
+                               F_SEAL_GROW | F_SEAL_SEAL),
+                     0);
+
+    assert_int_equal(launch_order_unseal(&got, more, &err), 0);
+
+    assert_true(got.launch.id == UINT64_MAX);
+    launch_order_release(&got);
+    close(more);
+    close(sealed);
+}
+
 static void a_bad_value_is_named(void **state)
 {
     static char text[] = "id=-1\0arg=x\0end=";
@@ -280,6 +302,7 @@ RUN_CASES(TEST(an_end_is_read_as_it_was_written), TEST(what_is_no_end_is_refused
           TEST(long_lines_and_nonsense_are_refused),
           TEST(an_order_is_read_as_it_was_written),
           TEST(an_order_cut_short_is_refused_wherever_it_is_cut),
-          TEST(only_sealed_memory_is_an_order), TEST(a_bad_value_is_named),
+          TEST(only_sealed_memory_is_an_order),
+          TEST(memory_with_more_seals_is_an_order), TEST(a_bad_value_is_named),
           TEST(numbers_have_the_bounds_of_their_field),
           TEST(devices_and_folders_are_checked));
