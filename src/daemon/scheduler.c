@@ -124,7 +124,9 @@ int scheduler_executor_launch(void *context, uint64_t id,
         return error_set(err, -ENOENT, "job %" PRIu64 " has ended", id);
     launch->id = id;
     launch->uid = scheduler->jobs[job].uid;
-    launch->gid = users_find(scheduler->users, launch->uid).gid;
+    struct user user = users_find(scheduler->users, launch->uid);
+    launch->gid = user.gid;
+    launch->user = arena_text(&scheduler->lookup, user.name);
     launch->array_id = scheduler->jobs[job].array_id;
     launch->te = scheduler->engine.state.jobs[job].class == CLASS_TE;
     launch->has_steps = scheduler->launch_request.spec.steps > 0;
@@ -238,8 +240,7 @@ static void follow_progress(struct scheduler *scheduler, uint64_t id)
         scheduler_executor_launch(scheduler, id, &launch, &err) < 0 ||
         !launch->progress)
         return;
-    struct user user = users_find(scheduler->users, launch->uid);
-    if (output_path(path, launch->progress, launch, user.name, &err) == 0)
+    if (output_path(path, launch->progress, launch, launch->user, &err) == 0)
         progress_follow(scheduler->progress, id, path, launch->uid);
 }
 

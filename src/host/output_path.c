@@ -28,7 +28,7 @@ static void expand_one(struct buf *buf, char what, const struct launch *launch,
         buf_text(buf, launch->name ? launch->name : "job");
         break;
     case 'u':
-        buf_text(buf, user);
+        buf_text(buf, user ? user : "");
         break;
     case 'n':
         buf_text(buf, "0");

@@ -38,6 +38,7 @@ struct launch {
     bool has_steps;       /* its progress is in its own steps, not in seconds  */
     int64_t submitted_ns; /* to Slurm, by its clock; 0: not, or not known       */
     uint32_t uid, gid;    /* of its owner                                      */
+    const char *user;     /* its owner's name, for %u; NULL: unknown            */
     bool te;              /* of the trial class                                */
     uint32_t umask;       /* of its submitter; 0: the usual one                */
 };

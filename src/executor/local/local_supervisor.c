@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <pwd.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -138,24 +137,8 @@ bool local_link_connect(struct local_run *run)
 
 /* Texts that an order points to while it is written. */
 struct order_texts {
-    char out[PATH_MAX], err[PATH_MAX], user[64];
+    char out[PATH_MAX], err[PATH_MAX];
 };
-
-static void find_user(const struct launch *launch, char *user, size_t size)
-{
-    struct passwd entry, *found = NULL;
-    char text[4096];
-    getpwuid_r(launch->uid, &entry, text, sizeof text, &found);
-    if (found)
-        snprintf(user, size, "%s", found->pw_name);
-    else
-        snprintf(user, size, "%" PRIu32, launch->uid);
-}
-
-static bool names_user(const char *pattern)
-{
-    return pattern && strstr(pattern, "%u");
-}
 
 static int make_order(struct local_run *run, const struct launch *launch,
                       struct launch_order *order, struct order_texts *texts,
@@ -177,8 +160,6 @@ static int make_order(struct local_run *run, const struct launch *launch,
         order->dscp = local->setup.mark(local->setup.context, run->job);
     if (run->type < cluster->type_count)
         order->type = cluster->types[run->type].name;
-    if (names_user(launch->out) || names_user(launch->err))
-        find_user(launch, texts->user, sizeof texts->user);
     if (local->setup.deny_others)
         order->denied_count = local->setup.deny_others(
             local->setup.context, run->gpus, order->denied, LAUNCH_DENIED_MAX);
@@ -188,11 +169,11 @@ static int make_order(struct local_run *run, const struct launch *launch,
     cgroup_tree_list(&local->attempts.cgroups, &limits, order->cgroups);
     int r = 0;
     if (launch->out) {
-        r = output_path(texts->out, launch->out, launch, texts->user, err);
+        r = output_path(texts->out, launch->out, launch, launch->user, err);
         order->launch.out = texts->out;
     }
     if (r == 0 && launch->err) {
-        r = output_path(texts->err, launch->err, launch, texts->user, err);
+        r = output_path(texts->err, launch->err, launch, launch->user, err);
         order->launch.err = texts->err;
     }
     return r;
@@ -365,7 +346,7 @@ int local_start_supervisor(struct local_run *run, struct error *err)
     const struct launch *launch;
     const struct local_setup *setup = &run->local->setup;
     struct launch_order order;
-    struct order_texts texts = { .user = "" };
+    struct order_texts texts;
     int r = setup->launch(setup->context, run->id, &launch, err);
     if (r == 0)
         r = make_order(run, launch, &order, &texts, err);
