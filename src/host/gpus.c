@@ -454,7 +454,7 @@ int gpus_cluster(const struct gpus *gpus, struct cluster *cluster, struct arena 
 
 /* --- use by other processes ------------------------------------------------------- */
 
-/* By its cgroup, which everybody may read, or by its environment. */
+/* By its cgroup, which all users may read, or by its environment. */
 static bool is_ours(int pid, const char *run_dir)
 {
     char mark[256], path[64], text[4096], group[CGROUP_NAME_MAX];

@@ -79,7 +79,7 @@ static struct quota_limit find_limit(const struct quota *quota, uint32_t uid)
 /* One pool, as one user sees it. */
 struct quota_pool {
     uint64_t own, own_max; /* of this user */
-    uint64_t all, all_max; /* of everybody that this pool is for */
+    uint64_t all, all_max; /* of all users that this pool is for */
     bool is_split;         /* no more for one than is left for others */
 };
 

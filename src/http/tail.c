@@ -551,7 +551,7 @@ static void close_tail(void *self)
     }
 }
 
-/* Tails whose reply has not begun yet are waited for by nobody. */
+/* No client waits for tails whose reply has not begun yet. */
 static bool is_streaming(const struct tail *tail)
 {
     return !tail->later.connection;

@@ -15,7 +15,7 @@ struct launcher_bridge_request;
 
 struct launch_bridge_setup {
     const char *program; /* path of berth-slurm; NULL: it is not started here */
-    const char *user;    /* whom it runs as */
+    const char *user;    /* the user that it runs as */
     uint32_t uid, gid;
     const char *partitions[LAUNCH_BRIDGE_PARTITIONS_MAX];
     uint32_t partition_count; /* 0: berthd may name any */

@@ -578,7 +578,7 @@ static int start_rank(const struct start_context *context,
     for (int tries = 0; tries < CGROUP_TRIES && pid < 0; tries++) {
         if (errno != ENOENT && errno != ENODEV)
             break;
-        make_cgroup(context); /* somebody has removed the empty one meanwhile */
+        make_cgroup(context); /* the empty one was removed meanwhile */
         pid = create_process(&start);
     }
     free(env);

@@ -388,7 +388,7 @@ static bool start_reader(struct supervisor *run)
     return true;
 }
 
-/* Have everything read that the job has said by now; false: nobody can. */
+/* Have everything read that the job has said by now; false: that is impossible. */
 static bool ask_reader(struct supervisor *run, struct progress_warning warning,
                        int64_t patience_ns)
 {

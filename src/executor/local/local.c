@@ -465,7 +465,7 @@ static void report_lost_later(struct local_run *run, const char *why)
     local_set_due(run, local_now(run->local) + START_AGAIN_NS);
 }
 
-/* The job was told to end, and nobody is left to say how it did. */
+/* The job was told to end, and no supervisor is left to say how it did. */
 static void report_ended_for(struct local_run *run)
 {
     struct run_end end = { .how = run->cancelled  ? RUN_CANCELLED
