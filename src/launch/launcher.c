@@ -698,6 +698,15 @@ static void serve_listener(struct launcher *launcher, int listener)
     }
 }
 
+/* What was ignored before us is not ignored by jobs. */
+static void reset_signals(void)
+{
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    signal(SIGPIPE, SIG_IGN); /* the reader of our messages may be gone */
+    signal(SIGCHLD, SIG_IGN); /* children are not waited for */
+}
+
 int launcher_run(const struct launcher_setup *setup, struct error *err)
 {
     struct launcher *launcher = memory_checked(calloc(1, sizeof *launcher));
@@ -707,7 +716,7 @@ int launcher_run(const struct launcher_setup *setup, struct error *err)
     launcher->attempts.jobs = launcher->bridge = -1;
     if (pipe2(launcher->removals, O_CLOEXEC) < 0)
         launcher->removals[0] = launcher->removals[1] = -1;
-    signal(SIGCHLD, SIG_IGN); /* children are not waited for */
+    reset_signals();
     int listener = -1;
     int r = setup->listen ? listener = listen_for_berthd(setup, err) : 0;
     if (r >= 0)

@@ -20,7 +20,7 @@ HELLO, START, KILL, KILL_JOB, REMOVE, BRIDGE = range(1, 7)
 REQUEST, REPLY = struct.Struct("=IIQ"), struct.Struct("=iIIi320s400sIII")
 OPENING, OPENED = struct.Struct("=QI4096s4x"), struct.Struct("=Qi4x")
 SEALS = 1 | 2 | 4 | 8  # seal, shrink, grow, write
-EINVAL, EPERM, ENOENT, EACCES, EEXIST, ENOSYS, EPROTO = 22, 1, 2, 13, 17, 38, 71
+EINVAL, EPERM, ENOENT, EACCES, EEXIST, ENOSYS, EPROTO, EAGAIN = 22, 1, 2, 13, 17, 38, 71, 11
 
 
 def order(seals=SEALS, **fields):
@@ -73,11 +73,11 @@ class Protocol(unittest.TestCase):
         write(self.canary, "of root\n", 0o600)
         self.start_launcher()
 
-    def start_launcher(self):
+    def start_launcher(self, prepare=None):
         self.process, self.orders, self.openings = start_launcher(
             "--run", self.run, "--state", self.state, "--supervisor",
             os.path.join(BUILD, "berth-run"), *self.flags,
-            prepare=hide_cgroups if self.hides_cgroups else None)
+            prepare=hide_cgroups if self.hides_cgroups else prepare)
         self.addCleanup(self.stop_launcher)
 
     def stop_launcher(self):
@@ -110,7 +110,12 @@ class Protocol(unittest.TestCase):
         return mine.recv(4096).decode("utf-8", "replace")
 
     def open_file(self, uid, path):
-        """The errno, or what is in the file."""
+        """The errno, or what is in the file; again while its user has too many open at once."""
+        while (found := self.open_once(uid, path)) == EAGAIN:
+            pass
+        return found
+
+    def open_once(self, uid, path):
         self.openings.send(OPENING.pack(7, uid, path.encode()))
         data, fds, _, _ = socket.recv_fds(self.openings, 100, 4)
         tag, error = OPENED.unpack(data)
@@ -175,6 +180,32 @@ class Protocol(unittest.TestCase):
         out = os.path.join(self.state, "log", "1.out")
         until(lambda: os.path.exists(out) and len(read(out).split()) > 1, BOUND)
         self.assertNotIn("0", read(out).split())
+
+    def test_a_job_has_its_users_groups_and_ignores_no_signal(self):
+        """Whatever the launcher was given by who started it."""
+        def prepare():
+            os.setgroups([0, 4, 6])
+            for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+                signal.signal(number, signal.SIG_IGN)
+        self.stop_launcher()
+        self.start_launcher(prepare)
+        self.begin(order(command=["/bin/sh", "-c", "grep -E '^(Groups|SigIgn)' /proc/$$/status;"
+                                  "echo done"]))
+        out = os.path.join(self.state, "log", "1.out")
+        until(lambda: os.path.exists(out) and "done" in read(out), BOUND)
+        found = dict(line.split(":") for line in read(out).splitlines()[:2])
+        self.assertEqual(set(map(int, found["Groups"].split())),
+                         set(os.getgrouplist(ADA.name, ADA.gid)))
+        self.assertEqual(int(found["SigIgn"], 16), 0)
+
+    def test_a_folder_of_an_attempt_that_is_not_roots_is_not_used(self):
+        folder = os.path.join(self.run, "jobs", "5.0")
+        self.assert_lives()  # it has made the folder above
+        os.mkdir(folder)
+        os.chown(folder, ADA.uid, ADA.gid)
+        self.assertIn("refused", self.begin(order(id=5), 5))
+        self.assertEqual(os.listdir(folder), [])
+        self.assert_lives()
 
     def test_an_order_without_sense_is_refused(self):
         for ident, wrong in enumerate(({"cwd": None}, {"command": []}, {"dscp": 99},
