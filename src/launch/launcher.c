@@ -63,6 +63,9 @@ struct process_search {
 struct launcher {
     const struct launcher_setup *setup;
     int orders, openings; /* of the present berthd */
+    int listener;         /* -1: there will be no other        */
+    int next;             /* the first connection of the next one; -1: none yet */
+    pid_t next_pid;
     struct attempts attempts;
     struct open_child openers[OPENINGS_MAX];
     struct process_search searches[SEARCHES_MAX];
@@ -165,13 +168,21 @@ static int start_and_supervise(struct launcher *launcher, const int fds[2],
     return r < 0 ? r : execute_supervisor(launcher, &started, err);
 }
 
-static void reset_child(void)
+/*
+ * A child may live longer than this process.  It keeps no connection of berthd but 'kept' (-1:
+ * none), so that berthd knows when this process has gone.
+ */
+static void reset_child(const struct launcher *launcher, int kept)
 {
+    const int fds[] = { launcher->orders, launcher->openings, launcher->listener };
     sigset_t none;
     sigemptyset(&none);
     signal(SIGCHLD, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+        if (fds[i] >= 0 && fds[i] != kept)
+            close(fds[i]);
 }
 
 /* As the end of the job, or else berthd tries again. */
@@ -191,9 +202,7 @@ static _Noreturn void run_start_child(struct launcher *launcher, const int fds[2
 {
     struct error err = { "" };
     bool final = false;
-    reset_child();
-    close(launcher->orders);
-    close(launcher->openings);
+    reset_child(launcher, -1);
     setsid();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     int r = start_and_supervise(launcher, fds, request, &final, &err);
@@ -249,7 +258,7 @@ static void remove_attempt(struct launcher *launcher, const char *name)
     pid_t pid = fork();
     if (pid != 0)
         return;
-    reset_child();
+    reset_child(launcher, -1);
     alarm(REMOVE_S);
     attempt_kill(&launcher->attempts, name);
     while (attempt_remove(&launcher->attempts, name) &&
@@ -282,7 +291,7 @@ static void forget_job(struct launcher *launcher, uint64_t id)
     attempt_remove_kept(attempts->log, attempts->ckpt, id, note_left, &left);
     if (!left || fork() != 0)
         return;
-    reset_child();
+    reset_child(launcher, -1);
     alarm(REMOVE_S);
     attempt_remove_kept(attempts->log, attempts->ckpt, id, attempt_empty_as_owner,
                         attempts);
@@ -301,7 +310,7 @@ static void start_search(struct launcher *launcher, struct process_search *searc
         return;
     pid_t pid = fork();
     if (pid == 0) {
-        reset_child();
+        reset_child(launcher, -1);
         alarm(SEARCH_S);
         char none = attempt_kill_marked(&launcher->attempts, name);
         (void)!write(result[1], &none, 1);
@@ -329,7 +338,7 @@ static struct process_search *find_search(struct launcher *launcher, const char 
     return free_one;
 }
 
-/* Forget those that nobody asks about any more. */
+/* Forget those that berthd does not ask about any more. */
 static void collect_searches(struct launcher *launcher)
 {
     for (int i = 0; i < SEARCHES_MAX; i++) {
@@ -467,9 +476,9 @@ static int open_as_user(const struct launcher *launcher,
 static _Noreturn void run_open_child(const struct launcher *launcher,
                                      const struct launcher_opening *opening)
 {
-    reset_child();
-    alarm(OPEN_S);
     int socket = launcher->openings;
+    reset_child(launcher, socket);
+    alarm(OPEN_S);
     int fd = open_as_user(launcher, opening);
     struct launcher_opened opened = { .tag = opening->tag, .error = fd < 0 ? -fd : 0 };
     message_send(socket, &opened, sizeof opened, &fd, fd >= 0);
@@ -557,6 +566,26 @@ static bool handle_opening(struct launcher *launcher)
     return message_send(launcher->openings, &opened, sizeof opened, NULL, 0) == 0;
 }
 
+/* --- connections of a berthd that was not started by us ------------------------------------ */
+
+/* Whether one has come, of root or of the service; it is in 'next'. */
+static bool accept_berthd(struct launcher *launcher)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    int fd = accept4(launcher->listener, NULL, NULL, SOCK_CLOEXEC);
+    if (fd < 0)
+        return false;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
+        (peer.uid != launcher->setup->users.service_uid && peer.uid != 0)) {
+        close(fd);
+        return false;
+    }
+    launcher->next = fd;
+    launcher->next_pid = peer.pid;
+    return true;
+}
+
 /* --- the loop ---------------------------------------------------------------------------- */
 
 /*
@@ -629,19 +658,22 @@ static bool refuse_berthd(const struct launcher *launcher, int code,
 
 static void serve(struct launcher *launcher)
 {
-    struct pollfd fds[2] = { { launcher->orders, POLLIN, 0 },
-                             { launcher->openings, POLLIN, 0 } };
+    struct pollfd fds[3] = { { launcher->orders, POLLIN, 0 },
+                             { launcher->openings, POLLIN, 0 },
+                             { launcher->listener, POLLIN, 0 } };
     for (bool served = true; served;) {
-        if (poll(fds, 2, check_open_children(launcher) ? CHECK_MS : -1) <= 0)
+        if (poll(fds, 3, check_open_children(launcher) ? CHECK_MS : -1) <= 0)
             continue;
         if (fds[0].revents)
             served = handle_order(launcher);
         if (served && fds[1].revents)
             served = handle_opening(launcher);
+        if (served && fds[2].revents)
+            served = !accept_berthd(launcher);
     }
 }
 
-/* --- a berthd that was not started by us ------------------------------------------------ */
+/* --- serving one after the other -------------------------------------------------------- */
 
 /* Only root and the service may connect; the folder is root's. */
 static int listen_for_berthd(const struct launcher_setup *setup, struct error *err)
@@ -651,7 +683,7 @@ static int listen_for_berthd(const struct launcher_setup *setup, struct error *e
         return error_set(err, -ENAMETOOLONG, "--listen: too long");
     memcpy(at.sun_path, setup->listen, strlen(setup->listen) + 1);
     unlink(setup->listen);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     mode_t before = umask(0177);
     bool bound = fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0;
     umask(before);
@@ -664,27 +696,48 @@ static int listen_for_berthd(const struct launcher_setup *setup, struct error *e
     return error_set(err, -code, "%s: %s", setup->listen, strerror(code));
 }
 
-static int accept_berthd(const struct launcher_setup *setup, int listener)
+/*
+ * Each berthd connects twice: for orders, then for openings.  The newest is served: one that
+ * was taken over could give its connections to a process that outlives it.
+ */
+static void await_berthd(struct launcher *launcher)
 {
-    for (;;) {
-        struct ucred peer;
-        socklen_t size = sizeof peer;
-        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-        if (fd < 0)
-            continue;
-        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-            (peer.uid == setup->users.service_uid || peer.uid == 0))
-            return fd;
-        close(fd);
+    struct pollfd asked = { launcher->listener, POLLIN, 0 };
+    pid_t pid = 0;
+    launcher->orders = launcher->openings = -1;
+    while (launcher->openings < 0) {
+        while (launcher->next < 0)
+            if (poll(&asked, 1, -1) > 0)
+                accept_berthd(launcher);
+        if (launcher->orders >= 0 && launcher->next_pid == pid) {
+            launcher->openings = launcher->next;
+        } else {
+            if (launcher->orders >= 0)
+                close(launcher->orders);
+            launcher->orders = launcher->next;
+            pid = launcher->next_pid;
+        }
+        launcher->next = -1;
     }
 }
 
-/* Each berthd connects twice: for orders, then for openings. */
-static void serve_listener(struct launcher *launcher, int listener)
+/* What the next berthd is told is about its own files. */
+static void end_openings(struct launcher *launcher)
+{
+    for (int i = 0; i < OPENINGS_MAX; i++) {
+        struct open_child *child = &launcher->openers[i];
+        if (child->pidfd == 0)
+            continue;
+        syscall(SYS_pidfd_send_signal, child->pidfd, SIGKILL, NULL, 0);
+        close(child->pidfd);
+        child->pidfd = 0;
+    }
+}
+
+static void serve_listener(struct launcher *launcher)
 {
     for (;;) {
-        launcher->orders = accept_berthd(launcher->setup, listener);
-        launcher->openings = accept_berthd(launcher->setup, listener);
+        await_berthd(launcher);
         struct error err;
         int r = launcher->attempts.jobs < 0 ? open_own_attempts(launcher, &err) : 0;
         if (r < 0) {
@@ -693,6 +746,7 @@ static void serve_listener(struct launcher *launcher, int listener)
         } else {
             serve(launcher);
         }
+        end_openings(launcher);
         close(launcher->orders);
         close(launcher->openings);
     }
@@ -717,12 +771,12 @@ int launcher_run(const struct launcher_setup *setup, struct error *err)
     if (pipe2(launcher->removals, O_CLOEXEC) < 0)
         launcher->removals[0] = launcher->removals[1] = -1;
     reset_signals();
-    int listener = -1;
-    int r = setup->listen ? listener = listen_for_berthd(setup, err) : 0;
+    launcher->listener = launcher->next = -1;
+    int r = setup->listen ? launcher->listener = listen_for_berthd(setup, err) : 0;
     if (r >= 0)
         r = capabilities_limit(setup->run_program ? kept : kept_without_jobs, err);
     if (r == 0 && setup->listen) {
-        serve_listener(launcher, listener);
+        serve_listener(launcher);
     } else if (r == 0) {
         r = open_own_attempts(launcher, err);
         if (r == 0)

@@ -373,6 +373,30 @@ class Protocol(unittest.TestCase):
         os.kill(found, signal.SIGKILL)
         until(lambda: self.ask(KILL, 5)[1] == 0, BOUND)
 
+    def test_its_end_is_noticed_while_it_removes_something(self):
+        """A removal lasts as long as a user puts something into the folder."""
+        self.assertIn("started", self.begin(order(command=["/bin/true"])))
+        folder = os.path.join(self.run, "jobs", "1.0", "job")
+
+        def fill():
+            while True:
+                try:
+                    os.mkdir(os.path.join(folder, str(time.monotonic_ns())))
+                except OSError:
+                    pass
+        pids = [ADA.spawn(fill) for _ in range(2)]
+        for pid in pids:
+            self.addCleanup(end, pid)
+        until(lambda: len(listing(folder)) > 20, BOUND)
+        self.ask(REMOVE, 1)
+        until(self.children, BOUND)
+        children = self.children()
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.assertEqual((self.orders.recv(100), self.openings.recv(100)), (b"", b""))
+        self.assertTrue(any(os.path.exists(f"/proc/{pid}") for pid in children),
+                        "it removes nothing any more")
+
     def test_it_ends_when_berthd_does(self):
         self.orders.close()
         self.process.wait(BOUND)
@@ -397,6 +421,75 @@ class Protocol(unittest.TestCase):
             self.service.call(lambda: (os.rmdir(jobs) if os.path.isdir(jobs) and
                                        not os.path.islink(jobs) else os.unlink(jobs),
                                        os.rename(aside, jobs)))
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root, to start berth-launch")
+class Listener(unittest.TestCase):
+    """A service manager has started it, and berthds come and go."""
+
+    def setUp(self):
+        self.service = User(SERVICE)
+        self.dir = tempfile.mkdtemp(prefix="berth-launch-")
+        self.addCleanup(shutil.rmtree, self.dir, True)
+        os.chmod(self.dir, 0o711)
+        self.path = os.path.join(self.dir, "orders")
+        words = ["--uid", str(self.service.uid), "--gid", str(self.service.gid),
+                 "--listen", self.path, "--supervisor", os.path.join(BUILD, "berth-run")]
+        for name in ("run", "state"):
+            os.mkdir(os.path.join(self.dir, name))
+            words += [f"--{name}", os.path.join(self.dir, name)]
+        self.process = subprocess.Popen([os.path.join(BUILD, "berth-launch"), *words], env={})
+        self.addCleanup(self.process.wait)
+        self.addCleanup(self.process.kill)
+        until(lambda: os.path.exists(self.path), BOUND)
+
+    def connect(self):
+        wire = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        wire.settimeout(BOUND)
+        wire.connect(self.path)
+        self.addCleanup(wire.close)
+        return wire
+
+    def greet(self, orders):
+        """Its answer to a berthd; empty if it hangs up."""
+        try:
+            orders.send(REQUEST.pack(HELLO, 0, 0))
+            return orders.recv(4096)
+        except (BrokenPipeError, ConnectionResetError):
+            return b""
+
+    def hold(self, count):
+        """Another process with so many connections, which it keeps."""
+        reader, writer = os.pipe()
+
+        def connect():
+            wires = [self.connect() for _ in range(count)]
+            if count == 2:
+                self.greet(wires[0])
+            os.write(writer, b"x")
+            time.sleep(900)
+        self.addCleanup(end, self.service.spawn(connect))
+        os.close(writer)
+        with os.fdopen(reader, "rb") as pipe:
+            self.assertEqual(pipe.read(1), b"x")
+
+    def test_the_newest_berthd_is_served(self):
+        """One that was taken over may leave connections, or one of two, to other processes."""
+        for left in ((2,), (1,), (1, 1, 1), (2, 1)):
+            for count in left:
+                self.hold(count)
+            orders, _ = self.connect(), self.connect()
+            self.assertEqual(len(self.greet(orders)), REPLY.size, left)
+        self.assertIsNone(self.process.poll())
+
+    def test_members_of_the_services_group_are_not_served(self):
+        member = User(ADA.name)
+        member.gid = self.service.gid
+        self.assertEqual(member.call(lambda: self.greet(self.connect())), b"")
+        orders, _ = self.connect(), self.connect()
+        self.assertEqual(len(self.greet(orders)), REPLY.size)
+        self.assertEqual(member.call(lambda: self.greet(self.connect())), b"")
+        self.assertEqual(len(self.greet(orders)), REPLY.size)
 
 
 class Refused(Case):
