@@ -269,18 +269,28 @@ class Apart(unittest.TestCase):
 
 
 class Own(unittest.TestCase):
+    def ask(self, daemon):
+        return subprocess.run(
+            [sys.executable, "-S", "-c", ASK, os.path.dirname(os.path.abspath(__file__)),
+             "65534", "65534", daemon.socket, "GET", "/v1/jobs", ""],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, cwd="/")
+
     @unittest.skipUnless(os.geteuid() == 0, "needs root, to be another user")
     def test_a_berthd_of_ones_own_serves_nobody_else(self):
         daemon = Daemon()
         self.addCleanup(daemon.wipe)
         os.chmod(daemon.dir, 0o755)
         daemon.start()
-        done = subprocess.run(
-            [sys.executable, "-S", "-c", ASK, os.path.dirname(os.path.abspath(__file__)),
-             "65534", "65534", daemon.socket, "GET", "/v1/jobs", ""],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, cwd="/")
+        done = self.ask(daemon)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn(b"PermissionError", done.stderr)
+        for path in (os.path.dirname(daemon.socket), daemon.state):
+            os.chmod(path, 0o755)
+        os.chmod(daemon.socket, 0o777)  # and not by permissions alone
+        done = self.ask(daemon)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        self.assertNotIn(b"PermissionError", done.stderr)
+        self.assertEqual(daemon.ask("GET", "/v1/jobs")[0], 200)
 
 
 if __name__ == "__main__":
