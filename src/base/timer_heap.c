@@ -19,9 +19,10 @@ void timer_heap_init(struct timer_heap *heap, struct arena *arena, uint32_t id_m
     heap->timers = lines + CHILDREN - 1;
 }
 
+/* Without a jump: which of two timers is earlier is hard to guess. */
 static bool is_before(const struct timer *a, const struct timer *b)
 {
-    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
+    return (a->at_ns < b->at_ns) | ((a->at_ns == b->at_ns) & (a->order < b->order));
 }
 
 static uint32_t id_of(const struct timer *timer)
@@ -103,11 +104,16 @@ void timer_heap_remove(struct timer_heap *heap, uint32_t id)
     close_gap(heap, place - 1);
 }
 
+uint32_t timer_heap_first(const struct timer_heap *heap)
+{
+    return heap->count > 0 ? id_of(&heap->timers[0]) : TIMER_NONE;
+}
+
 uint32_t timer_heap_pop(struct timer_heap *heap)
 {
-    if (heap->count == 0)
-        return TIMER_NONE;
-    uint32_t id = id_of(&heap->timers[0]);
+    uint32_t id = timer_heap_first(heap);
+    if (id == TIMER_NONE)
+        return id;
     heap->places[id] = 0;
     close_gap(heap, 0);
     return id;

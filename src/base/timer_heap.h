@@ -42,6 +42,9 @@ static inline bool timer_heap_has(const struct timer_heap *heap, uint32_t id)
     return heap->places[id] != 0;
 }
 
+/* The number with the earliest time, or TIMER_NONE. */
+uint32_t timer_heap_first(const struct timer_heap *heap);
+
 /* The earliest time; INT64_MAX: there is none. */
 static inline int64_t timer_heap_next_ns(const struct timer_heap *heap)
 {

@@ -11,7 +11,7 @@
 #include "policy/policy.h"
 
 #define ROUND_BYTES (256 * 1024)
-#define TIMED_EVERY 4 /* decisions: asking the clock takes longer than many of them */
+#define TIMED_EVERY 8 /* decisions: asking the clock takes longer than many of them */
 
 /* What a plan does with a job; by slot, for the jobs of the plan, and cleared after use. */
 struct planned_job {
@@ -115,6 +115,9 @@ void engine_release(struct engine *engine)
 void engine_add_observer(struct engine *engine, struct engine_observer observer)
 {
     assert(engine->observer_count < OBSERVERS_MAX);
+    for (uint32_t kind = 0; kind < EVENT_KIND_COUNT; kind++)
+        if (observer.kinds == 0 || observer.kinds >> kind & 1)
+            engine->observers_of[kind] |= (uint8_t)(1u << engine->observer_count);
     engine->observers[engine->observer_count++] = observer;
 }
 
@@ -128,10 +131,10 @@ static void apply_event(struct engine *engine, struct event *event)
     eligibility_tell(engine, event);
     if (engine->flow && engine->flow->observe)
         engine->flow->observe(engine->flow_self, view, event);
-    for (uint32_t i = 0; i < engine->observer_count; i++) {
-        const struct engine_observer *observer = &engine->observers[i];
-        if (observer->kinds == 0 || observer->kinds >> event->kind & 1)
-            observer->event(observer->self, view, event);
+    for (uint32_t left = engine->observers_of[event->kind]; left; left &= left - 1) {
+        const struct engine_observer *observer =
+            &engine->observers[__builtin_ctz(left)];
+        observer->event(observer->self, view, event);
     }
 }
 

@@ -55,6 +55,7 @@ struct engine {
     void *executor_self;
     struct engine_observer observers[OBSERVERS_MAX];
     uint32_t observer_count;
+    uint8_t observers_of[EVENT_KIND_COUNT]; /* who gets events of a kind, as bits */
 
     uint64_t event_count;
     uint64_t decision_count;

@@ -341,6 +341,9 @@ void ledger_event(void *self, const struct view *view, const struct event *event
             .oldest = NONE, .newest = NONE, .as_beneficiary = NONE, .load_entry = NONE
         };
         break;
+    case EVENT_PLACED:
+        prefetch_bytes(&ledger->jobs[event->job], sizeof *ledger->jobs);
+        break;
     case EVENT_STARTED:
         apply_started(ledger, view, event);
         break;

@@ -313,6 +313,9 @@ void metrics_event(void *self, const struct view *view, const struct event *even
     case EVENT_REJECTED:
         apply_rejected(metrics);
         break;
+    case EVENT_PLACED:
+        prefetch_bytes(&metrics->open[event->job], sizeof *metrics->open);
+        break;
     case EVENT_STARTED:
         apply_started(metrics, view, event);
         break;

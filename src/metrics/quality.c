@@ -292,7 +292,7 @@ void quality_event(void *self, const struct view *view, const struct event *even
             add_report(find_track(quality, event->job), event, view);
         break;
     case EVENT_FINISHED:
-        if (quality->tracks[event->job] == 0)
+        if (quality->job_used == 0 || quality->tracks[event->job] == 0)
             break;
         if (isfinite(event->loss))
             keep_report(find_track(quality, event->job), event, view);

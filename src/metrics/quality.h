@@ -44,7 +44,7 @@ struct loss_groups {
 #define QUALITY_KINDS \
     (1u << EVENT_SUBMITTED | 1u << EVENT_REJECTED | 1u << EVENT_PROGRESS | \
      1u << EVENT_FINISHED | 1u << EVENT_FAILED | 1u << EVENT_STOPPED | \
-     1u << EVENT_LOST)
+     1u << EVENT_LOST | 1u << EVENT_DROPPED)
 
 /* Rows of the series. */
 enum { QUALITY_LOSS, QUALITY_RUNNING };

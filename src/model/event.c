@@ -93,3 +93,19 @@ bool event_ends_running(const struct event *event, const struct view *view)
         return false;
     }
 }
+
+bool event_makes_no_room(const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_SUBMITTED:
+    case EVENT_REJECTED:
+    case EVENT_CLOSED:
+    case EVENT_PLACED:
+    case EVENT_STARTED:
+    case EVENT_LOADED:
+    case EVENT_PROGRESS:
+        return true;
+    default:
+        return false;
+    }
+}

@@ -156,3 +156,6 @@ bool event_ends_waiting(const struct event *event, const struct view *view);
 /* The same for preemptible jobs: they hold seats and are not about to change their size. */
 bool event_makes_running(const struct event *event, const struct view *view);
 bool event_ends_running(const struct event *event, const struct view *view);
+
+/* Where a job did not fit before such an event, it does not fit after it. */
+bool event_makes_no_room(const struct event *event);

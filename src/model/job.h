@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/bits.h"
+#include "base/prefetch.h"
 #include "model/learning.h"
 
 struct node_set;
@@ -110,30 +111,25 @@ struct seat_row {
 /*
  * A live job.  Progress is an anchor (time, steps) and a rate: between anchors steps
  * are a straight line.  Work and costs are what was declared, measured or estimated.
+ *
+ * What every start and every end of a job reads comes first, in JOB_HOT_BYTES: of a queue that
+ * is longer than the caches hold, only that is fetched again.
  */
 struct job {
-    uint64_t id;
+    _Alignas(64) uint64_t id;
     uint32_t generation; /* of the slot: distinguishes jobs that used it */
     uint32_t attempt;    /* starts so far, less one; of the seats it holds         */
     enum job_state state;
     enum job_class class;
-
     uint32_t gpus, gpus_min, gpus_max; /* asked for; elastic where min < max */
     uint32_t nodes;
     uint32_t cpu_milli, mem_mib;
-    uint32_t types;       /* bits: types it may use and can run on */
-    struct node_set *set; /* nodes it may use; NULL: any */
-    uint32_t kind;        /* row of the throughput table, or KIND_NONE */
-    uint32_t entity;      /* 0: none */
-    uint32_t user;        /* who submitted it, by a number; 0: not known */
-    uint32_t name;        /* hash of its name without numbers; 0: none   */
-    bool loses_work; /* when it is stopped: it did, or nothing says that it saves */
-    bool stays;      /* once it runs, until it ends */
+    uint32_t types; /* bits: types it may use and can run on */
     bool spread;
-    bool spread_now;        /* in more nodes than needed               */
-    bool leaving;           /* cancelled; ends once it has stopped */
-    uint32_t type_best;     /* the type it runs fastest on, at the size it asks for */
-    double rate_best_per_s; /* its steps per second there                           */
+    bool spread_now;      /* in more nodes than needed               */
+    bool leaving;         /* cancelled; ends once it has stopped */
+    bool stays;           /* once it runs, until it ends */
+    struct node_set *set; /* nodes it may use; NULL: any */
 
     /* seats */
     struct seat_row seats; /* held now                                       */
@@ -145,16 +141,19 @@ struct job {
     job_id next_partner;   /* will share the GPUs it moves to                */
     uint32_t pending_from; /* first share of others that is pending for it   */
     uint32_t pending_to;   /* first share of its own pending for another job */
+    uint32_t loss_ring;    /* history of its loss, or UINT32_MAX             */
 
     /* work */
     double steps_total; /* 0: unknown                                     */
     double steps;       /* at the anchor                                  */
-    double steps_saved; /* in the last checkpoint it reported; 0: none    */
     double rate_per_s;  /* steps per second since the anchor; 0: none     */
     int64_t anchor_ns;
-    uint64_t steps_max; /* of the lease; 0: open                          */
-    double loss;        /* last reported; NAN: none                       */
-    uint32_t loss_ring; /* its history, or UINT32_MAX                     */
+    uint64_t steps_max;     /* of the lease; 0: open                          */
+    uint32_t kind;          /* row of the throughput table, or KIND_NONE */
+    uint32_t user;          /* who submitted it, by a number; 0: not known */
+    double step_s;          /* computing time of a step, without a row for its kind */
+    double fixed_s;         /* of step_s: the part that more GPUs do not shorten */
+    double rate_best_per_s; /* at the size it asks for, on 'type_best'       */
 
     /* time */
     int64_t submit_ns;
@@ -162,29 +161,42 @@ struct job {
     int64_t first_start_ns; /* -1: not yet                                 */
     int64_t waited_ns;      /* without seats, before 'since_ns'               */
     int64_t served_ns;      /* GPU-time in seats, before 'since_ns'           */
-    int64_t recalled_ns;    /* when it was told to stop                       */
+    int64_t deadline_ns;
+    uint32_t preemptions;
+
+    /* what fewer events need */
+    uint32_t failures;
+    uint32_t type_best; /* the type it runs fastest on, at the size it asks for */
+    uint32_t entity;    /* 0: none */
+    uint32_t name;      /* hash of its name without numbers; 0: none   */
+    bool loses_work;    /* when it is stopped: it did, or nothing says that it saves */
+    double steps_saved; /* in the last checkpoint it reported; 0: none    */
+    double loss;        /* last reported; NAN: none                       */
+    double weight;
+    int64_t recalled_ns; /* when it was told to stop                       */
 
     /* costs, as declared or measured */
     int64_t grace_ns, pause_ns, load_ns, ckpt_ns;
-    uint32_t preemptions;
-    uint32_t failures;
-
-    double weight;
-    int64_t deadline_ns;
 
     /* network */
-    double step_s;  /* computing time of a step, where there is no row for its kind */
-    double fixed_s; /* of step_s: the part that more GPUs do not shorten */
     uint64_t bytes_per_step;
-    enum sync sync;
     double overlap;
     double
         sends_per_s;   /* bytes that its hosts count; NAN: not counted yet            */
     double sent_bytes; /* counted so far                                              */
-    uint32_t level;    /* of its packets: 0 goes first */
+    enum sync sync;
+    uint32_t level; /* of its packets: 0 goes first */
 
     struct learning curve; /* declared; LEARNING_NONE: none */
 };
+
+#define JOB_HOT_BYTES 256
+
+/* This job is looked at soon. */
+static inline void job_prefetch(const struct job *job)
+{
+    prefetch_bytes(job, JOB_HOT_BYTES);
+}
 
 static inline bool job_is_elastic(const struct job *job)
 {

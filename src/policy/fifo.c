@@ -19,6 +19,7 @@
 
 struct fifo {
     struct fifo_queue waiting;
+    job_id blocked; /* it did not fit, and nothing has made room since; JOB_NONE */
 };
 
 static int fifo_init(void *self, const struct view *view, uint64_t seed,
@@ -26,6 +27,7 @@ static int fifo_init(void *self, const struct view *view, uint64_t seed,
 {
     struct fifo *fifo = self;
     fifo_queue_init(&fifo->waiting, run, view->job_max);
+    fifo->blocked = JOB_NONE;
     return 0;
 }
 
@@ -33,6 +35,8 @@ static void fifo_observe(void *self, const struct view *view, const struct event
 {
     struct fifo *fifo = self;
 
+    if (!event_makes_no_room(event))
+        fifo->blocked = JOB_NONE;
     if (event_makes_waiting(event, view))
         fifo_queue_add(&fifo->waiting, view, event->job);
     else if (event_ends_waiting(event, view))
@@ -44,10 +48,17 @@ static int fifo_decide(void *self, const struct view *view, struct plan *plan,
 {
     struct fifo *fifo = self;
 
-    for (job_id job = fifo->waiting.first; job != JOB_NONE;
-         job = fifo_queue_next(&fifo->waiting, job))
+    job_id job = fifo->waiting.first;
+    if (job == fifo->blocked)
+        return 0; /* or none waits */
+    while (job != JOB_NONE) {
+        job_id next = fifo_queue_next(&fifo->waiting, job);
+        fifo_queue_prefetch(&fifo->waiting, view, next);
         if (!plan_grant(plan, job, NULL))
             break;
+        job = next;
+    }
+    fifo->blocked = job;
     return 0;
 }
 

@@ -525,9 +525,9 @@ static int set_up(struct sim *sim, struct error *err)
                                                   .self = &sim->quality,
                                                   .kinds = QUALITY_KINDS });
     engine_add_observer(&sim->engine,
-                        (struct engine_observer){ .event = sim_cluster_levelled,
+                        (struct engine_observer){ .event = sim_cluster_event,
                                                   .self = &sim->cluster,
-                                                  .kinds = 1u << EVENT_LEVELLED });
+                                                  .kinds = SIM_CLUSTER_KINDS });
     if (setup->jobs_out) {
         joblog_begin(&sim->joblog, setup->jobs_out);
         engine_add_observer(

@@ -301,10 +301,9 @@ static void attach_observers(struct engine_run *run)
     if (!run->store)
         engine_add_observer(engine, (struct engine_observer){ .event = metrics_event,
                                                               .self = &run->metrics });
-    engine_add_observer(engine,
-                        (struct engine_observer){ .event = sim_cluster_levelled,
-                                                  .self = &run->sim,
-                                                  .kinds = 1u << EVENT_LEVELLED });
+    engine_add_observer(engine, (struct engine_observer){ .event = sim_cluster_event,
+                                                          .self = &run->sim,
+                                                          .kinds = SIM_CLUSTER_KINDS });
     engine_add_observer(
         engine, (struct engine_observer){ .event = observe_event, .self = run });
     if (!run->store)

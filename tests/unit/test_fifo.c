@@ -79,9 +79,28 @@ static void a_cancelled_head_is_no_head(void **state)
     assert_true(plan_holds(w->plan, small));
 }
 
+/* A head that did not fit is tried again after whatever makes room, and only then. */
+static void the_head_waits_for_room(void **state)
+{
+    struct world *w = *state;
+    job_id head = world_queued(w, (struct job){ .gpus = 2 });
+    world_apply(w, (struct event){ .kind = EVENT_FOREIGN, .gpus = 0xf });
+    world_decide(w, &policy_fifo);
+    world_queued(w, (struct job){ .gpus = 1 });
+    world_decide_again(w);
+    assert_int_equal(plan_change_count(w->plan), 0);
+    world_apply(w, (struct event){ .kind = EVENT_FOREIGN, .gpus = 0x7 });
+    world_decide_again(w);
+    assert_int_equal(plan_change_count(w->plan), 0);
+    world_apply(w, (struct event){ .kind = EVENT_FOREIGN, .gpus = 0x3 });
+    world_decide_again(w);
+    assert_true(plan_holds(w->plan, head));
+}
+
 WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
 RUN_CASES(CASE(the_first_to_come_goes_first), CASE(the_head_holds_up_the_rest),
           CASE(as_many_as_fit_start_together),
           CASE(a_job_that_lost_its_node_keeps_its_place),
-          CASE(a_job_that_is_held_lets_others_pass), CASE(a_cancelled_head_is_no_head));
+          CASE(a_job_that_is_held_lets_others_pass), CASE(a_cancelled_head_is_no_head),
+          CASE(the_head_waits_for_room));

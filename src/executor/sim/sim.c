@@ -92,6 +92,12 @@ static struct sim_extra *extra_of(const struct sim_cluster *sim,
     return job->has_extra ? &sim->extras[job->extra - 1] : NULL;
 }
 
+/* What is known of this job is needed soon. */
+static void prefetch_job(const struct sim_cluster *sim, job_id id)
+{
+    prefetch_bytes(&sim->jobs[id], sizeof *sim->jobs);
+}
+
 /* A job has one next occurrence or none. */
 static void sim_unschedule(struct sim_cluster *sim, job_id id)
 {
@@ -218,10 +224,13 @@ void sim_cluster_communicate(struct sim_cluster *sim, int64_t until_ns)
     }
 }
 
-void sim_cluster_levelled(void *self, const struct view *view,
-                          const struct event *event)
+void sim_cluster_event(void *self, const struct view *view, const struct event *event)
 {
     struct sim_cluster *sim = self;
+    if (event->kind == EVENT_PLACED) {
+        prefetch_job(sim, event->job);
+        return;
+    }
     const struct sim_extra *extra = extra_of(sim, &sim->jobs[event->job]);
     if (extra && extra->sender != FLUID_NONE)
         fluid_set_level(sim->fluid, extra->sender, event->level, view->now_ns);
@@ -913,6 +922,11 @@ void sim_cluster_advance(struct sim_cluster *sim, int64_t now_ns)
         }
         sim->job_due_count--;
         handle_due_job(sim, id);
+    }
+    uint32_t next = timer_heap_first(&sim->due);
+    if (next < sim->view->job_max) {
+        prefetch_job(sim, next);
+        job_prefetch(&sim->view->jobs[next]);
     }
 }
 

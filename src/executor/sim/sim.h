@@ -93,9 +93,12 @@ void sim_cluster_release(struct sim_cluster *sim);
 int64_t sim_cluster_next_ns(const struct sim_cluster *sim);
 void sim_cluster_communicate(struct sim_cluster *sim, int64_t until_ns);
 
-/* For engine_add_observer(): after EVENT_LEVELLED a job's packets have another level. */
-void sim_cluster_levelled(void *self, const struct view *view,
-                          const struct event *event);
+/*
+ * For engine_add_observer(), for these kinds of events: a job that was placed is about to be
+ * started, and after EVENT_LEVELLED a job's packets have another level.
+ */
+#define SIM_CLUSTER_KINDS (1u << EVENT_PLACED | 1u << EVENT_LEVELLED)
+void sim_cluster_event(void *self, const struct view *view, const struct event *event);
 
 /* No job has a next occurrence, and no node is down. */
 bool sim_cluster_is_quiet(const struct sim_cluster *sim);

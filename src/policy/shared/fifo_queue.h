@@ -29,6 +29,16 @@ static inline job_id fifo_queue_next(const struct fifo_queue *queue, job_id job)
     return queue->links[job].next;
 }
 
+/* This job of the queue, or JOB_NONE, is looked at soon. */
+static inline void fifo_queue_prefetch(const struct fifo_queue *queue,
+                                       const struct view *view, job_id job)
+{
+    if (job == JOB_NONE)
+        return;
+    prefetch_bytes(&queue->links[job], sizeof *queue->links);
+    job_prefetch(&view->jobs[job]);
+}
+
 /* Add the jobs before 'job' to 'reasons'; returns the first of them, or JOB_NONE. */
 job_id fifo_queue_ahead(const struct fifo_queue *queue, const struct view *view,
                         job_id job, struct reasons *reasons);
