@@ -5,11 +5,14 @@ import os
 import shutil
 import socket
 import subprocess
+import time
 import urllib.parse
 
 from . import _tls
 
 ANSWER_MAX = 64 << 20
+SYSTEM_RUN = "/run/berth"  # stays while the system's daemon is stopped or restarted
+SYSTEM_AWAY_S = 10         # as long as that may take
 
 
 class Refused(Exception):
@@ -45,15 +48,23 @@ def places():
     mine = os.path.join(runtime, "berth") if runtime else f"/tmp/berth-{os.getuid()}"
     if _own(mine):
         yield os.path.join(mine, "api.sock")
-    yield "/run/berth/api.sock"
+    yield os.path.join(SYSTEM_RUN, "api.sock")
 
 
 def find():
-    """The address of a daemon that is there, or None."""
+    """The address of a daemon that is there, or None.  The system's is waited for."""
     named = os.environ.get("BERTH_ADDR")
     if named:
         return named
-    return next((path for path in places() if os.path.exists(path)), None)
+    end = time.monotonic() + SYSTEM_AWAY_S
+    while True:
+        path = next((path for path in places() if os.path.exists(path)), None)
+        if path or not os.path.isdir(SYSTEM_RUN):
+            return path
+        if time.monotonic() > end:
+            raise ConnectionError("this machine's berthd does not answer at "
+                                  f"{SYSTEM_RUN}/api.sock; 'berth up' starts one of your own")
+        time.sleep(0.1)
 
 
 def start_daemon():

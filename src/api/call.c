@@ -87,7 +87,7 @@ struct call {
     char token[TOKEN_MAX + 1]; /* "": none                  */
     struct buf answer;
     long answer_s; /* the longest time to wait for an answer */
-    bool standard;
+    bool standard, systems;
     struct patience patience;
     bool is_busy; /* the last request was refused for want of room */
 };
@@ -215,20 +215,20 @@ static int set_address(struct call *call, const char *address, struct error *err
     return 0;
 }
 
-/* The daemon of this user, or the system's where only that one exists. */
+/*
+ * The daemon of this user, or the system's where only that one exists, even if it is away:
+ * another one, started meanwhile, would give out the same GPUs and hide the system's from then on.
+ */
 static int set_standard(struct call *call, struct error *err)
 {
     char path[PATHS_MAX];
     struct stat status;
-    call->standard = true;
     int r = paths_socket(path, sizeof path, err);
     if (r < 0)
         return r;
-    if (stat(path, &status) < 0 && stat(PATHS_SYSTEM_SOCKET, &status) == 0) {
-        call->standard = false;
-        return set_address(call, PATHS_SYSTEM_SOCKET, err);
-    }
-    return set_address(call, path, err);
+    call->systems = stat(path, &status) < 0 && stat(PATHS_SYSTEM_RUN, &status) == 0;
+    call->standard = !call->systems;
+    return set_address(call, call->systems ? PATHS_SYSTEM_SOCKET : path, err);
 }
 
 int call_open(struct call **ret_call, const char *address, struct error *err)
@@ -264,6 +264,11 @@ const char *call_address(const struct call *call)
 bool call_is_standard(const struct call *call)
 {
     return call->standard;
+}
+
+bool call_is_systems(const struct call *call)
+{
+    return call->systems;
 }
 
 struct patience *call_patience(struct call *call)

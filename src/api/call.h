@@ -16,9 +16,9 @@ struct patience;
 
 /*
  * Find the daemon: 'address' (a socket's path or a URL; NULL: BERTH_ADDR, else this user's
- * own, else the system's).  Only the address is settled here; nothing is sent.  For URLs
- * the token is in BERTH_TOKEN, or in the file that BERTH_TOKEN_FILE names, or, for one of
- * this machine, where this user's own daemon puts it, in the state folder.
+ * own, else the system's, also while that one is away).  Only the address is settled here;
+ * nothing is sent.  For URLs the token is in BERTH_TOKEN, or in the file that BERTH_TOKEN_FILE
+ * names, or, for one of this machine, where this user's own daemon puts it, in the state folder.
  *
  * http:// is accepted for loopback only.  With https:// berthd proves itself by its key: that
  * of the fingerprint behind the address (https://HOST:PORT#FINGERPRINT), else of the one in
@@ -34,6 +34,9 @@ void call_set_token(struct call *call, const char *token);
  * started there. */
 const char *call_address(const struct call *call);
 bool call_is_standard(const struct call *call);
+
+/* Whether it is the system's, found because this user has none. */
+bool call_is_systems(const struct call *call);
 
 /* Whether a daemon answers there. */
 bool call_answers(struct call *call);

@@ -25,5 +25,6 @@ int paths_socket(char *path, size_t size, struct error *err);
 /* The socket of the daemon of a state folder that was named. */
 int paths_socket_of(char *path, size_t size, const char *state, struct error *err);
 
-/* The system's daemon. */
-#define PATHS_SYSTEM_SOCKET "/run/berth/api.sock"
+/* The system's daemon.  The folder stays while it is stopped or restarted. */
+#define PATHS_SYSTEM_RUN "/run/berth"
+#define PATHS_SYSTEM_SOCKET PATHS_SYSTEM_RUN "/api.sock"

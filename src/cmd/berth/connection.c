@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/paths.h"
 #include "api/patience.h"
 #include "api/programs.h"
 #include "base/buf.h"
@@ -12,6 +13,7 @@
 #include "cmd/berth/flag_values.h"
 #include "cmd/berth/format.h"
 
+#define SYSTEM_AWAY_S 10 /* as long as the system's daemon may take to restart */
 #define SAY_AFTER_NS INT64_C(2000000000) /* shorter waits are not worth a word */
 
 /* Say once, after a while, what a command waits for. */
@@ -37,6 +39,17 @@ void connection_wait(struct call *call, const struct flags *flags, double second
                                    .context = (void *)(uintptr_t)flags };
 }
 
+bool connection_find_system(struct call *call, const struct flags *flags)
+{
+    struct patience patience = { .seconds = SYSTEM_AWAY_S,
+                                 .wait = report_waiting,
+                                 .context = (void *)(uintptr_t)flags };
+    while (!call_answers(call))
+        if (!patience_wait(&patience, "this machine's berthd does not answer"))
+            return false;
+    return true;
+}
+
 int connection_open(struct call **ret_call, const struct flags *flags)
 {
     struct error err;
@@ -44,6 +57,13 @@ int connection_open(struct call **ret_call, const struct flags *flags)
     int r = call_open(&call, flags_get(flags, "socket"), &err);
     if (r < 0)
         return command_status(flags, r, &err);
+    if (call_is_systems(call) && !connection_find_system(call, flags)) {
+        call_close(call);
+        return command_failed(flags,
+                              "this machine's berthd does not answer at %s; "
+                              "'berth up' starts one of your own",
+                              PATHS_SYSTEM_SOCKET);
+    }
     connection_wait(call, flags, PATIENCE_S);
     const char *no = getenv("BERTH_NO_START");
     if (call_is_standard(call) && !(no && *no) && !call_answers(call)) {

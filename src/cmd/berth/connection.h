@@ -25,9 +25,12 @@
 
 /*
  * Connect to berthd.  At the usual address it is started if it does not run, unless
- * BERTH_NO_START is set.  0, or an exit status after a message.
+ * BERTH_NO_START is set; the system's is waited for.  0, or an exit status after a message.
  */
 int connection_open(struct call **ret_call, const struct flags *flags);
+
+/* Wait while the system's daemon may be restarted; false: it does not answer. */
+bool connection_find_system(struct call *call, const struct flags *flags);
 
 /* How long requests are tried again while berthd has no room for them; it is said on standard
  * error.  connection_open() has set a minute. */

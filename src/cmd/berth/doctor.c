@@ -233,8 +233,12 @@ static void check_daemon(struct json *checks, const struct flags *flags)
     }
     r = call_json(call, "GET", "/v1/server", NULL, &server, &err);
     if (r < 0) {
-        add_check(checks, "daemon", r == -ECONNREFUSED ? LESS : BAD, err.text,
-                  "'berth up' starts it, and so does the first verb that needs it");
+        add_check(
+            checks, "daemon", r == -ECONNREFUSED ? LESS : BAD, err.text,
+            call_is_systems(call)
+                ? "it is this machine's, for all users: 'systemctl start berthd', "
+                  "as root; 'berth up' starts one of your own"
+                : "'berth up' starts it, and so does the first verb that needs it");
         if (has_slurm())
             check_slurm(checks, "slurm");
     } else {

@@ -125,6 +125,13 @@ static int find_berthd(const struct flags *flags, const char *state,
     }
     if (r == 0)
         r = call_open(ret_call, address, &err);
+    if (r == 0 && call_is_systems(*ret_call) &&
+        !connection_find_system(*ret_call, flags)) {
+        call_close(*ret_call); /* one of this user's own is wanted all the same */
+        r = paths_socket(path, sizeof path, &err);
+        if (r == 0)
+            r = call_open(ret_call, path, &err);
+    }
     return command_status(flags, r, &err);
 }
 
