@@ -8,7 +8,9 @@
 
 void lookahead_clear(struct lookahead *ahead, uint32_t gpu_count)
 {
-    ahead->node_count = ahead->end_count = ahead->queue_count = 0;
+    ahead->node_count = ahead->end_count = ahead->job_count = ahead->queue_count = 0;
+    ahead->type_count = 0;
+    ahead->least_each = UINT32_MAX;
     ahead->gpu_count = gpu_count ? gpu_count : 1;
     ahead->now_s = ahead->watched_s = 0;
 }
@@ -17,20 +19,62 @@ void lookahead_copy(struct lookahead *ahead, const struct lookahead *from)
 {
     lookahead_clear(ahead, from->gpu_count);
     ahead->node_count = from->node_count;
+    ahead->type_count = from->type_count;
     ahead->end_count = from->end_count;
+    ahead->job_count = from->job_count;
     ahead->queue_count = from->queue_count;
+    ahead->least_each = from->least_each;
     ahead->now_s = from->now_s;
     memcpy(ahead->nodes, from->nodes, from->node_count * sizeof *from->nodes);
+    for (uint32_t type = 0; type < from->type_count; type++) {
+        ahead->first_node[type] = from->first_node[type];
+        ahead->last_node[type] = from->last_node[type];
+        ahead->most_free[type] = from->most_free[type];
+    }
     memcpy(ahead->ends, from->ends, from->end_count * sizeof *from->ends);
+    memcpy(ahead->jobs, from->jobs, from->job_count * sizeof *from->jobs);
     memcpy(ahead->queue, from->queue, from->queue_count * sizeof *from->queue);
 }
 
 uint32_t lookahead_add_node(struct lookahead *ahead, struct lookahead_node node)
 {
-    if (ahead->node_count == LOOKAHEAD_NODES_MAX)
+    uint32_t at = ahead->node_count;
+    if (at == LOOKAHEAD_NODES_MAX)
         return LOOKAHEAD_NOWHERE;
-    ahead->nodes[ahead->node_count] = node;
+    for (; ahead->type_count <= node.type; ahead->type_count++) {
+        ahead->first_node[ahead->type_count] = LOOKAHEAD_NOWHERE;
+        ahead->most_free[ahead->type_count] = 0;
+    }
+    if (ahead->first_node[node.type] == LOOKAHEAD_NOWHERE)
+        ahead->first_node[node.type] = at;
+    else
+        ahead->nodes[ahead->last_node[node.type]].next = at;
+    ahead->last_node[node.type] = at;
+    if (node.free > ahead->most_free[node.type])
+        ahead->most_free[node.type] = node.free;
+    node.next = LOOKAHEAD_NOWHERE;
+    ahead->nodes[at] = node;
     return ahead->node_count++;
+}
+
+void lookahead_free(struct lookahead *ahead, uint32_t at, uint32_t gpus,
+                    uint32_t cpu_milli, uint32_t mem_mib)
+{
+    struct lookahead_node *node = &ahead->nodes[at];
+    node->free += gpus;
+    node->cpu_milli += cpu_milli;
+    node->mem_mib += mem_mib;
+    if (node->free > ahead->most_free[node->type])
+        ahead->most_free[node->type] = node->free;
+}
+
+void lookahead_take(struct lookahead *ahead, uint32_t at, uint32_t gpus,
+                    uint32_t cpu_milli, uint32_t mem_mib)
+{
+    struct lookahead_node *node = &ahead->nodes[at];
+    node->free -= gpus;
+    node->cpu_milli -= cpu_milli;
+    node->mem_mib -= mem_mib;
 }
 
 void lookahead_add_end(struct lookahead *ahead, struct lookahead_end end)
@@ -66,34 +110,74 @@ static struct lookahead_end pop_first_end(struct lookahead *ahead)
 
 void lookahead_add_job(struct lookahead *ahead, struct lookahead_job job)
 {
-    if (ahead->queue_count == LOOKAHEAD_QUEUE_MAX)
+    if (ahead->job_count == LOOKAHEAD_QUEUE_MAX)
         return;
+    struct lookahead_place place = { (uint16_t)ahead->job_count,
+                                     job.each < UINT16_MAX ? (uint16_t)job.each
+                                                           : UINT16_MAX };
     uint32_t at = ahead->queue_count++;
-    for (; at > 0 && ahead->queue[at - 1].key > job.key; at--)
+    for (; at > 0 && ahead->jobs[ahead->queue[at - 1].job].key > job.key; at--)
         ahead->queue[at] = ahead->queue[at - 1];
-    ahead->queue[at] = job;
+    ahead->queue[at] = place;
+    ahead->jobs[ahead->job_count++] = job;
+    if (place.each < ahead->least_each)
+        ahead->least_each = place.each;
 }
 
-static uint32_t find_tightest_node(const struct lookahead *ahead,
-                                   const struct lookahead_job *job, uint32_t types)
+/* Those of these types on which a node may have room for a part of the job. */
+static uint32_t types_with_room(const struct lookahead *ahead, uint32_t types,
+                                uint32_t each)
+{
+    uint32_t with_room = 0;
+    types &= (2u << TYPES_MAX) - 1;
+    for (; types && (uint32_t)__builtin_ctz(types) < ahead->type_count;
+         types &= types - 1) {
+        uint32_t type = (uint32_t)__builtin_ctz(types);
+        if (ahead->most_free[type] >= each)
+            with_room |= 1u << type;
+    }
+    return with_room;
+}
+
+static bool has_room(const struct lookahead_node *node, const struct lookahead_job *job)
+{
+    return node->free >= job->each && node->cpu_milli >= job->cpu_milli &&
+           node->mem_mib >= job->mem_mib && node_set_has(job->set, node->node);
+}
+
+static uint32_t find_tightest_of_type(struct lookahead *ahead,
+                                      const struct lookahead_job *job, uint32_t type)
 {
     uint32_t best = LOOKAHEAD_NOWHERE;
-    for (uint32_t n = 0; n < ahead->node_count; n++) {
+    uint32_t best_free = UINT32_MAX;
+    uint32_t most = 0;
+    for (uint32_t n = ahead->first_node[type]; n != LOOKAHEAD_NOWHERE;
+         n = ahead->nodes[n].next) {
         const struct lookahead_node *node = &ahead->nodes[n];
-        if (node->free >= job->each && (types >> node->type & 1) &&
-            node->cpu_milli >= job->cpu_milli && node->mem_mib >= job->mem_mib &&
-            node_set_has(job->set, node->node) &&
-            (best == LOOKAHEAD_NOWHERE || node->free < ahead->nodes[best].free))
+        most = node->free > most ? node->free : most;
+        if (node->free < best_free && has_room(node, job)) {
             best = n;
+            best_free = node->free;
+        }
     }
+    ahead->most_free[type] = most;
     return best;
 }
 
-static void take_part(struct lookahead_node *node, const struct lookahead_job *job)
+/* The node with the fewest free GPUs that has room for a part of the job, of these types. */
+static uint32_t find_tightest_node(struct lookahead *ahead,
+                                   const struct lookahead_job *job, uint32_t types)
 {
-    node->free -= job->each;
-    node->cpu_milli -= job->cpu_milli;
-    node->mem_mib -= job->mem_mib;
+    uint32_t best = LOOKAHEAD_NOWHERE;
+    for (types = types_with_room(ahead, types, job->each); types; types &= types - 1) {
+        uint32_t n = find_tightest_of_type(ahead, job, (uint32_t)__builtin_ctz(types));
+        if (n != LOOKAHEAD_NOWHERE &&
+            (best == LOOKAHEAD_NOWHERE ||
+             ahead->nodes[n].free < ahead->nodes[best].free ||
+             (ahead->nodes[n].free == ahead->nodes[best].free && n < best)))
+            best = n;
+    }
+    return best;
 }
 
 /* Start the whole job now on nodes of these types, if it fits. */
@@ -106,7 +190,7 @@ static bool start_on_types(struct lookahead *ahead, const struct lookahead_job *
         at[placed] = find_tightest_node(ahead, job, types);
         if (at[placed] == LOOKAHEAD_NOWHERE)
             break;
-        take_part(&ahead->nodes[at[placed]], job);
+        lookahead_take(ahead, at[placed], job->each, job->cpu_milli, job->mem_mib);
     }
     bool whole = placed == job->pieces;
     for (uint32_t p = 0; p < placed; p++)
@@ -115,8 +199,7 @@ static bool start_on_types(struct lookahead *ahead, const struct lookahead_job *
                 ahead, (struct lookahead_end){ ahead->now_s + run_s, at[p], job->each,
                                                job->cpu_milli, job->mem_mib });
         else
-            lookahead_give_back(&ahead->nodes[at[p]], job->each, job->cpu_milli,
-                                job->mem_mib);
+            lookahead_free(ahead, at[p], job->each, job->cpu_milli, job->mem_mib);
     return whole;
 }
 
@@ -136,7 +219,7 @@ double lookahead_start(struct lookahead *ahead, const struct lookahead_job *job)
 {
     if (!job->slowness)
         return start_on_types(ahead, job, job->types, job->run_s) ? job->run_s : -1;
-    for (uint32_t types = job->types; types;) {
+    for (uint32_t types = types_with_room(ahead, job->types, job->each); types;) {
         uint32_t type = fastest_type(job, types);
         double run_s = job->run_s + job->work_s * (job->slowness[type] - 1);
         if (start_on_types(ahead, job, 1u << type, run_s))
@@ -164,33 +247,50 @@ static bool cannot_start_either(const struct lookahead_job *job,
            (!failed->set || job->set == failed->set);
 }
 
+/* No node has more GPUs free than this. */
+static uint32_t bound_of_free(const struct lookahead *ahead)
+{
+    uint32_t most = 0;
+    for (uint32_t type = 0; type < ahead->type_count; type++)
+        most = ahead->most_free[type] > most ? ahead->most_free[type] : most;
+    return most;
+}
+
 /* Start the waiting jobs that fit, in order.  No node has more than 'most' GPUs free. */
 static double start_waiting_jobs(struct lookahead *ahead, uint32_t most)
 {
-    struct lookahead_job failed[2] = {
-        0
-    }; /* the last job of one piece, and of several */
+    static const struct lookahead_job none;
+    const struct lookahead_job *failed[2] = {
+        &none, &none
+    }; /* of one piece, and of several */
     uint32_t kept = 0;
+    uint32_t i = 0;
     double sum_s = 0;
     if (most == 0)
         return 0;
-    for (uint32_t i = 0; i < ahead->queue_count; i++) {
-        const struct lookahead_job job = ahead->queue[i];
-        bool looks_good = job.each <= most && job.from_s <= ahead->now_s &&
-                          !cannot_start_either(&job, &failed[0]) &&
-                          !cannot_start_either(&job, &failed[1]);
-        double run_s = looks_good ? lookahead_start(ahead, &job) : -1;
-        if (run_s >= 0) {
-            sum_s += job.weight * (ahead->now_s + run_s);
-            if (job.watched)
-                ahead->watched_s = ahead->now_s;
+    for (; i < ahead->queue_count && most >= ahead->least_each; i++) {
+        struct lookahead_place place = ahead->queue[i];
+        const struct lookahead_job *job = &ahead->jobs[place.job];
+        ahead->queue[kept++] = place;
+        if (place.each > most || job->from_s > ahead->now_s ||
+            cannot_start_either(job, failed[0]) || cannot_start_either(job, failed[1]))
+            continue;
+        double run_s = lookahead_start(ahead, job);
+        uint32_t bound = bound_of_free(ahead);
+        most = bound < most ? bound : most;
+        if (run_s < 0) {
+            failed[job->pieces > 1] = job;
             continue;
         }
-        if (looks_good)
-            failed[job.pieces > 1] = job;
-        ahead->queue[kept++] = job;
+        kept--;
+        sum_s += job->weight * (ahead->now_s + run_s);
+        if (job->watched)
+            ahead->watched_s = ahead->now_s;
     }
-    ahead->queue_count = kept;
+    if (kept < i)
+        memmove(&ahead->queue[kept], &ahead->queue[i],
+                (ahead->queue_count - i) * sizeof *ahead->queue);
+    ahead->queue_count -= i - kept;
     return sum_s;
 }
 
@@ -205,8 +305,7 @@ static double advance_to_next_end(struct lookahead *ahead)
     ahead->now_s = fmax(ahead->now_s, ahead->ends[0].at_s);
     while (ahead->end_count > 0 && ahead->ends[0].at_s <= ahead->now_s) {
         struct lookahead_end end = pop_first_end(ahead);
-        lookahead_give_back(&ahead->nodes[end.node], end.gpus, end.cpu_milli,
-                            end.mem_mib);
+        lookahead_free(ahead, end.node, end.gpus, end.cpu_milli, end.mem_mib);
         uint32_t free = ahead->nodes[end.node].free;
         if (end.gpus == 0)
             free = most_free_gpus(ahead);
@@ -223,7 +322,7 @@ static double sum_beyond_horizon(struct lookahead *ahead)
     for (uint32_t i = 0; i < ahead->end_count; i++)
         work_s += (ahead->ends[i].at_s - ahead->now_s) * ahead->ends[i].gpus;
     for (uint32_t i = 0; i < ahead->queue_count; i++) {
-        const struct lookahead_job *job = &ahead->queue[i];
+        const struct lookahead_job *job = &ahead->jobs[ahead->queue[i].job];
         double start_s = ahead->now_s + work_s / ahead->gpu_count;
         sum_s += job->weight * (start_s + job->run_s);
         if (job->watched)

@@ -20,6 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/job.h"
+
 struct node_set;
 
 #define LOOKAHEAD_NODES_MAX 128
@@ -33,6 +35,7 @@ struct lookahead_node {
     uint32_t free;
     uint32_t node; /* its number in the cluster */
     uint32_t cpu_milli, mem_mib;
+    uint32_t next; /* of its type; LOOKAHEAD_NOWHERE: the last */
 };
 
 /* GPUs that become free at a time; 0: a job begins to wait then. */
@@ -58,11 +61,22 @@ struct lookahead_job {
     const struct node_set *set;  /* nodes it may use; NULL: any */
 };
 
+/* A place in the queue. */
+struct lookahead_place {
+    uint16_t job;  /* in 'jobs' */
+    uint16_t each; /* its GPUs on each node, or the largest number */
+};
+
 struct lookahead {
     struct lookahead_node nodes[LOOKAHEAD_NODES_MAX];
-    struct lookahead_end ends[LOOKAHEAD_ENDS_MAX];   /* a heap, earliest first */
-    struct lookahead_job queue[LOOKAHEAD_QUEUE_MAX]; /* by key */
-    uint32_t node_count, end_count, queue_count;
+    uint32_t first_node[TYPES_MAX + 1], last_node[TYPES_MAX + 1]; /* by type */
+    uint32_t most_free[TYPES_MAX + 1]; /* by type: no node has more GPUs free */
+    uint32_t type_count;               /* of nodes here, the last plus 1 */
+    struct lookahead_end ends[LOOKAHEAD_ENDS_MAX]; /* a heap, earliest first */
+    struct lookahead_job jobs[LOOKAHEAD_QUEUE_MAX];
+    struct lookahead_place queue[LOOKAHEAD_QUEUE_MAX]; /* those that wait, by key */
+    uint32_t least_each; /* no job of the queue has fewer GPUs on each node */
+    uint32_t node_count, end_count, job_count, queue_count;
     uint32_t gpu_count; /* of the cluster */
     double now_s;
     double watched_s; /* start of the watched job */
@@ -74,7 +88,7 @@ void lookahead_clear(struct lookahead *ahead, uint32_t gpu_count);
 /* Copies only the elements in use. */
 void lookahead_copy(struct lookahead *ahead, const struct lookahead *from);
 
-/* Its number in the simulation; LOOKAHEAD_NOWHERE: the simulation is full. */
+/* 'next' is set here.  Returns its number in the simulation; LOOKAHEAD_NOWHERE: the simulation is full. */
 uint32_t lookahead_add_node(struct lookahead *ahead, struct lookahead_node node);
 
 /* What exceeds the maximum is ignored. */
@@ -90,11 +104,8 @@ double lookahead_start(struct lookahead *ahead, const struct lookahead_job *job)
  */
 double lookahead_run(struct lookahead *ahead, uint32_t depth);
 
-/* Resources become free on this node; negated, they are taken. */
-static inline void lookahead_give_back(struct lookahead_node *node, uint32_t gpus,
-                                       uint32_t cpu_milli, uint32_t mem_mib)
-{
-    node->free += gpus;
-    node->cpu_milli += cpu_milli;
-    node->mem_mib += mem_mib;
-}
+/* Resources of this node become free, or are taken. */
+void lookahead_free(struct lookahead *ahead, uint32_t at, uint32_t gpus,
+                    uint32_t cpu_milli, uint32_t mem_mib);
+void lookahead_take(struct lookahead *ahead, uint32_t at, uint32_t gpus,
+                    uint32_t cpu_milli, uint32_t mem_mib);

@@ -470,15 +470,16 @@ static void move_victim_gpus(struct cost_model *model,
             uint32_t at = model->node_number[seats[s].node];
             if (at == 0)
                 continue; /* not part of the simulation */
-            struct lookahead_node *node = &ahead->nodes[at - 1];
+            const struct lookahead_node *node = &ahead->nodes[at - 1];
             uint32_t gpus = seat_gpu_count(&seats[s]);
             uint32_t rest = gpus < node->free ? gpus : node->free;
             uint32_t cpus = least_of(seats[s].cpu_milli, node->cpu_milli);
             uint32_t mem = least_of(seats[s].mem_mib, node->mem_mib);
             if (!back)
-                lookahead_give_back(node, gpus, seats[s].cpu_milli, seats[s].mem_mib);
+                lookahead_free(ahead, at - 1, gpus, seats[s].cpu_milli,
+                               seats[s].mem_mib);
             else
-                lookahead_give_back(node, -rest, -cpus, -mem);
+                lookahead_take(ahead, at - 1, rest, cpus, mem);
             if (back && (rest > 0 || model->estimates))
                 lookahead_add_end(ahead, (struct lookahead_end){ swap->pause_s, at - 1,
                                                                  rest, cpus, mem });
