@@ -59,7 +59,8 @@ static bool may_preempt(const void *self, job_id id, int64_t claim)
         return false;
     if (claim < 0)
         return true;
-    return value_key_ns(self, berth->view, id) > claim;
+    return berth->jobs[id].key_most_ns > claim &&
+           value_key_ns(self, berth->view, id) > claim;
 }
 
 /* The next running job after 'last' in trees that are one per type, cheapest first. */
@@ -151,6 +152,8 @@ static int berth_init(void *self, const struct view *view, uint64_t seed,
     bits_init(&berth->aside, run, nodes);
     bits_init(&berth->kept, run, nodes);
     bits_init(&berth->claimed, run, nodes);
+    for (uint32_t gpus = 0; gpus < GANG_POWERS; gpus++)
+        berth->gang_powers[gpus] = gpus > 1 ? pow(gpus, GANG) : 1;
     forecaster_init(&berth->forecaster, view->job_max, run);
     berth->queue = arena_array(run, job_id, view->job_max);
     fair_shares_init(&berth->shares, view, run);
@@ -221,6 +224,7 @@ static void enter_running(struct berth_policy *berth, const struct view *view,
         price_of_stopping(berth, view, id) / (job->gpus_now ? job->gpus_now : 1);
     tree_insert(&berth->price_pool, &berth->by_price[mine->seats_type], id,
                 (int64_t)(fmin(each, 1e9) * 1e6), job->id, 0);
+    mine->key_most_ns = value_key_most_ns(berth, view, id);
     set_timer(berth, view, id, value_changes_ns(berth, view, id));
     if (again)
         preempt_touch(&berth->preempt, id); /* it may take longer than expected */
@@ -360,7 +364,8 @@ static void berth_observe(void *self, const struct view *view,
     cost_model_observe(&berth->cost_test.model, view, event);
     elastic_observe(&berth->elastic, view, event);
     if (event_makes_running(event, view) || event->kind == EVENT_LOADED ||
-        event->kind == EVENT_PROGRESS || event->kind == EVENT_RESIZED)
+        event->kind == EVENT_PROGRESS || event->kind == EVENT_RESIZED ||
+        (event->kind == EVENT_CHANGED && berth->jobs[id].runs))
         enter_running(berth, view, id);
     else if (event_ends_running(event, view))
         leave_running(berth, id);

@@ -47,9 +47,11 @@ struct berth_job {
     double share;        /* factor on its value: its user's and its group's share */
     double urgency;      /* factor on its value: its deadline                   */
     uint32_t queue_at;   /* its place in 'queue' plus 1; 0: does not wait       */
+    int64_t key_most_ns; /* while it runs: its key is no larger                 */
 };
 
 #define FRESH_MAX 64
+#define GANG_POWERS 65 /* of so many numbers of GPUs, from none on */
 
 struct berth_policy {
     /* settings */
@@ -86,6 +88,7 @@ struct berth_policy {
     struct heap timers; /* a guess that changes, or a wait that becomes too long */
 
     double gpus_per_cpu_milli, gpus_per_mib; /* of the whole cluster */
+    double gang_powers[GANG_POWERS];         /* GPUs ^ GANG */
     uint32_t trial_gpus;                     /* held by or pending for trial jobs */
     job_id fresh[FRESH_MAX]; /* jobs that may find another to trade with */
     uint32_t fresh_count;
@@ -112,6 +115,10 @@ void value_observe(struct berth_policy *berth, const struct view *view,
                    const struct event *event);
 double value_left_s(const void *self, const struct view *view, job_id job);
 int64_t value_key_ns(const void *self, const struct view *view, job_id job);
+
+/* A running job's key will not be larger than this until an event of its own. */
+int64_t value_key_most_ns(const struct berth_policy *berth, const struct view *view,
+                          job_id job);
 
 /*
  * When its key changes with time: a running job's, as a guess of its work is exceeded; a waiting

@@ -254,9 +254,19 @@ int64_t value_key_ns(const void *self, const struct view *view, job_id id)
     if (good_s > 0)
         key_s = fmin(key_s / (1 + QUALITY), (good_s + load_s) / QUALITY);
     key_s /= own_weight(berth, view, id);
-    if (job->gpus > 1)
-        key_s /= pow(job->gpus, GANG);
+    key_s /=
+        job->gpus < GANG_POWERS ? berth->gang_powers[job->gpus] : pow(job->gpus, GANG);
     return key_s < 4e9 ? (int64_t)(key_s * 1e9) : (int64_t)4e18;
+}
+
+int64_t value_key_most_ns(const struct berth_policy *berth, const struct view *view,
+                          job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    const struct berth_job *mine = &berth->jobs[id];
+    double steps = fmax(job_steps(job, view->now_ns), mine->reached);
+    bool falls = is_declared(job, steps) && mine->good_steps <= 0 && mine->urgency <= 1;
+    return falls ? value_key_ns(berth, view, id) : INT64_MAX;
 }
 
 int64_t value_changes_ns(const struct berth_policy *berth, const struct view *view,
