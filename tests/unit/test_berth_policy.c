@@ -49,6 +49,20 @@ static void a_swap_is_made_if_it_pays(void **state)
     assert_false(plan_changes(w->plan, old));
 }
 
+/* A guess that was exceeded: the job is expected to run on, not to make room at once. */
+static void a_job_that_ran_longer_than_guessed_is_not_waited_for(void **state)
+{
+    struct world *w = *state;
+    world_running(w, a_job(2, 0, 10, 20));
+    job_id old = world_running(w, a_job(2, 1e6, 10, 20));
+    world_decide(w, &policy_berth);
+    world_pass(w, SECONDS(86400));
+    job_id new = world_queued(w, a_job(2, 100, 10, 20));
+    world_decide_again(w);
+    assert_true(plan_holds(w->plan, new));
+    assert_false(plan_holds(w->plan, old));
+}
+
 /* The second job cannot save: it would lose what it has done. */
 static void a_trial_spares_the_job_that_cannot_save(void **state)
 {
@@ -555,6 +569,7 @@ WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
 RUN_CASES(CASE(a_short_job_passes_one_that_does_not_fit),
           CASE(a_swap_is_made_if_it_pays),
+          CASE(a_job_that_ran_longer_than_guessed_is_not_waited_for),
           CASE(a_trial_spares_the_job_that_cannot_save),
           CASE(a_job_preempted_often_is_dear_but_not_untouchable),
           CASE(a_trial_waits_for_an_end_that_is_near),

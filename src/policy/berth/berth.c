@@ -399,6 +399,7 @@ static void run_timers(struct berth_policy *berth, const struct view *view)
             berth->grown_types |=
                 view->jobs[id].types; /* more is left than was known */
             enter_running(berth, view, id);
+            cost_model_renew(&berth->cost_test.model, view, id);
         } else {
             value_renew(berth, view, id);
             enter_again(berth, view, id);

@@ -171,6 +171,8 @@ void cost_model_renew(struct cost_model *model, const struct view *view, job_id 
 {
     if (model->waits[job])
         add_waiting(model, view, job);
+    if (model->runs[job])
+        add_running(model, view, job);
 }
 
 void cost_model_observe(struct cost_model *model, const struct view *view,

@@ -104,7 +104,7 @@ void cost_model_init(struct cost_model *model, const struct view *view,
 void cost_model_observe(struct cost_model *model, const struct view *view,
                         const struct event *event);
 
-/* The estimates' key of a waiting job has changed. */
+/* What the estimates say of a waiting or running job has changed. */
 void cost_model_renew(struct cost_model *model, const struct view *view, job_id job);
 
 /*
