@@ -282,8 +282,8 @@ static void turn_line(struct gavel_rounds *rounds, struct gavel_line *line,
     if (rounds->near_number > 0 && line->near != rounds->near_number && units > 0 &&
         line_key_until(rounds, line, rounds->near_until_ns) >= rounds->near_floor) {
         line->near = rounds->near_number;
-        rounds->near[rounds->near_count++] = (uint32_t)(line - rounds->lines);
-        if (rounds->near_count == rounds->alone_count + rounds->pair_max)
+        rounds->near.lines[rounds->near.count++] = (uint32_t)(line - rounds->lines);
+        if (rounds->near.count == rounds->alone_count + rounds->pair_max)
             rounds->near_number = 0; /* the list is full: make another */
     }
 }

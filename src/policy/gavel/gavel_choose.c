@@ -18,6 +18,8 @@
 #define NEAR_PER_GPU 3 /* see use_near() */
 #define NEAR_ROUNDS 8
 
+#define MISSES_PART 8 /* see choose_by_key() */
+
 /* --- units of a line ----------------------------------------------------------------------- */
 
 /* The line may have other units than now: before they are counted. */
@@ -223,18 +225,62 @@ static bool use_near(struct gavel_common *common, const struct view *view)
                                                 rounds->near_until_ns),
                                 due->lines[i] };
     select_least(rounds->items, count, (uint32_t)most);
-    rounds->near_count = 0;
+    rounds->near.count = 0;
     for (uint32_t i = 0; i < (uint32_t)most; i++) {
-        rounds->near[rounds->near_count++] = rounds->items[i].value;
+        rounds->near.lines[rounds->near.count++] = rounds->items[i].value;
         rounds->lines[rounds->items[i].value].near = rounds->near_number;
     }
     rounds->near_floor = -rounds->items[(uint32_t)most].key;
     return true;
 }
 
+static double most_room(const struct gavel_common *common, const double *room)
+{
+    double most = 0;
+    for (uint32_t c = 0; c < common->type_count; c++)
+        most = room[c] > most ? room[c] : most;
+    return most;
+}
+
+/* It would be listed if there were room: who it is due to waits. */
+static bool is_awaited(struct gavel_common *common, struct gavel_line *line)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    const struct gavel_class *class = &rounds->classes[line->classes[0]];
+    if (line->choice == rounds->choice)
+        return false; /* it was counted */
+    line->choice = rounds->choice;
+    line->want = line_running(line);
+    return line->share > 0 && class->waiting.tree.count > 0 &&
+           !common->entries[class->example].set;
+}
+
+/*
+ * While jobs that run stay, lines whose units fit nowhere are counted alone.  Returns how
+ * many of them could be chosen.
+ */
+static uint32_t begin_due_lines(struct gavel_common *common, const struct view *view,
+                                const double *room)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    const struct gavel_lines *due =
+        use_near(common, view) ? &rounds->near : &rounds->lists[LIST_DUE];
+    double most = most_room(common, room);
+    uint32_t wide = 0;
+    for (uint32_t i = 0; i < due->count; i++) {
+        struct gavel_line *line = &rounds->lines[due->lines[i]];
+        if (rounds->choose_running ||
+            (!line_is_pair(line) && gang_of(rounds, line) <= most))
+            begin_line(common, view, due->lines[i]);
+        else if (!line_is_pair(line))
+            wide += is_awaited(common, line);
+    }
+    return wide;
+}
+
 /* 'running': jobs that run count as well as those that wait; or these alone. */
 static void begin_choice(struct gavel_common *common, const struct view *view,
-                         bool running)
+                         const double *room, bool running)
 {
     struct gavel_rounds *rounds = common->rounds;
     const struct gavel_lines *runs = &rounds->lists[LIST_RUNNING];
@@ -244,13 +290,8 @@ static void begin_choice(struct gavel_common *common, const struct view *view,
     rounds->touched_count = 0;
     for (uint32_t i = 0; running && i < runs->count; i++)
         begin_line(common, view, runs->lines[i]);
-    bool all = !use_near(common, view);
-    const uint32_t *due = all ? rounds->lists[LIST_DUE].lines : rounds->near;
-    uint32_t count = all ? rounds->lists[LIST_DUE].count : rounds->near_count;
-    for (uint32_t i = 0; i < count; i++)
-        if (running || !line_is_pair(&rounds->lines[due[i]]))
-            begin_line(common, view, due[i]);
-    rounds->near_left = rounds->listed_count;
+    uint32_t wide = begin_due_lines(common, view, room);
+    rounds->near_left = rounds->listed_count + wide;
 }
 
 /* --- which units are to run ---------------------------------------------------------------- */
@@ -347,26 +388,56 @@ static uint32_t pop_item(struct sort_item *items, uint32_t *count)
     return value;
 }
 
-/* One by one, the largest key first. */
+/* Keep the items of lines whose units still fit. */
+static void drop_what_fits_not(struct gavel_rounds *rounds, const double *room,
+                               uint32_t *count)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < *count; i++) {
+        const struct gavel_line *line = &rounds->lines[rounds->items[i].value];
+        if (gang_of(rounds, line) <= room[line->column])
+            rounds->items[kept++] = rounds->items[i];
+    }
+    *count = kept;
+    heap_items(rounds->items, kept);
+}
+
+/*
+ * One unit after the other, the largest key first: an item is a line with the key of its
+ * next unit.  Room only shrinks, so a line that does not fit is done with; when a few were
+ * met, all others like them are dropped at once.
+ */
 static void choose_by_key(struct gavel_common *common, double *room)
 {
     struct gavel_rounds *rounds = common->rounds;
+    struct sort_item *items = rounds->items;
+    uint32_t missed = 0;
     uint32_t count = 0;
     for (uint32_t i = 0; i < rounds->listed_count; i++) {
         const struct gavel_line *line = &rounds->lines[rounds->listed[i]];
-        double gang = gang_of(rounds, line);
-        uint32_t n = line->want;
-        for (double fits = room[line->column];
-             n < line->limit && gang <= fits && count < rounds->item_max;
-             n++, fits -= gang)
-            rounds->items[count++] = (struct sort_item){ .key = -key_of(line, n),
-                                                         .value = rounds->listed[i] };
+        if (line->want < line->limit && gang_of(rounds, line) <= room[line->column])
+            items[count++] =
+                (struct sort_item){ -key_of(line, line->want), rounds->listed[i] };
     }
-    heap_items(rounds->items, count);
+    heap_items(items, count);
     while (count > 0 && !gavel_is_full(common, room)) {
-        struct gavel_line *line = &rounds->lines[pop_item(rounds->items, &count)];
-        if (gang_of(rounds, line) <= room[line->column] && units_left(rounds, line) > 0)
+        struct gavel_line *line = &rounds->lines[items[0].value];
+        bool fits = gang_of(rounds, line) <= room[line->column];
+        if (fits && units_left(rounds, line) > 0)
             give_units(rounds, line, 1, room);
+        else
+            line->limit = line->want; /* no more of it */
+        if (line->want < line->limit) {
+            items[0].key = -key_of(line, line->want);
+            sift_down(items, count, 0);
+        } else {
+            pop_item(items, &count);
+        }
+        missed += !fits;
+        if (missed * MISSES_PART > count) {
+            drop_what_fits_not(rounds, room, &count);
+            missed = 0;
+        }
     }
 }
 
@@ -479,10 +550,12 @@ static struct gavel_queue *first_queue(struct gavel_common *common, const double
 static void choose_rest_by_key(struct gavel_common *common, double *room)
 {
     struct gavel_rounds *rounds = common->rounds;
+    double widest = most_room(common, room);
     uint32_t count = 0;
     for (uint32_t i = 0; i < rounds->listed_count; i++) {
         const struct gavel_line *line = &rounds->lines[rounds->listed[i]];
-        if (!line_is_pair(line) && rounds->classes[line->classes[0]].left > 0)
+        const struct gavel_class *class = &rounds->classes[line->classes[0]];
+        if (!line_is_pair(line) && class->left > 0 && class->gang <= widest)
             rounds->items[count++] =
                 (struct sort_item){ -key_of(line, 0), line->classes[0] };
     }
@@ -562,7 +635,7 @@ static void choose_units(struct gavel_common *common, const struct view *view,
                          double *room, bool running)
 {
     struct gavel_rounds *rounds = common->rounds;
-    begin_choice(common, view, running);
+    begin_choice(common, view, room, running);
     for (uint32_t c = 0; running && c < common->type_count; c++)
         if (room[c] > 2.0 * rounds->listed_count)
             choose_by_threshold(common, c, room);

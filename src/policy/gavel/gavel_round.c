@@ -554,7 +554,7 @@ static int rounds_init(struct gavel_common *common, const struct view *view,
     rounds->item_scratch = arena_array(run, struct sort_item, rounds->item_max);
     rounds->listed = arena_array(run, uint32_t, lines);
     rounds->touched = arena_array(run, uint32_t, lines);
-    rounds->near = arena_array(run, uint32_t, lines);
+    rounds->near.lines = arena_array(run, uint32_t, lines);
     for (uint32_t which = 0; which < LIST_COUNT; which++)
         rounds->lists[which].lines = arena_array(run, uint32_t, lines);
     rounds->units = arena_array(run, struct gavel_unit, 2 * jobs + 1);

@@ -171,7 +171,7 @@ struct gavel_rounds {
     uint32_t busy_count;
 
     /* of very many lines that are due something, those that may be chosen soon */
-    uint32_t *near, near_count;
+    struct gavel_lines near;
     uint32_t near_number, near_made; /* of the list; 0: there is none */
     uint32_t near_left;              /* of them, waiting in the last choice */
     double near_floor;               /* what the key of no other line is above ... */
