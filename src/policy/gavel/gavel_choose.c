@@ -7,6 +7,7 @@
  * of a class, so both are found at the ends of trees.
  */
 #include <math.h>
+#include <string.h>
 
 #include "model/cluster.h"
 #include "model/free_index.h"
@@ -18,6 +19,7 @@
 #define NEAR_PER_GPU 3 /* see use_near() */
 #define NEAR_ROUNDS 8
 
+#define SURE 1.5      /* a key that is often large enough; see choose_what_is_sure() */
 #define MISSES_PART 8 /* see choose_by_key() */
 
 /* --- units of a line ----------------------------------------------------------------------- */
@@ -403,6 +405,37 @@ static void drop_what_fits_not(struct gavel_rounds *rounds, const double *room,
 }
 
 /*
+ * Units with a key so large that all of them fit are given without looking for the largest
+ * first: no other unit comes before any of these.  If they do not fit, nothing is given.
+ */
+static void choose_what_is_sure(struct gavel_rounds *rounds, double *room)
+{
+    double before[TYPES_MAX];
+    uint32_t given = 0;
+    memcpy(before, room, sizeof before);
+    for (; given < rounds->listed_count; given++) {
+        struct gavel_line *line = &rounds->lines[rounds->listed[given]];
+        uint32_t left = units_left(rounds, line);
+        uint32_t n = line->sure = 0;
+        while (line->want + n < line->limit && key_of(line, line->want + n) >= SURE)
+            n++;
+        if (n > left || n * gang_of(rounds, line) > room[line->column])
+            break;
+        line->sure = n;
+        if (n > 0)
+            give_units(rounds, line, n, room);
+    }
+    if (given == rounds->listed_count)
+        return;
+    for (uint32_t i = 0; i < given; i++) {
+        struct gavel_line *line = &rounds->lines[rounds->listed[i]];
+        if (line->sure > 0)
+            give_units(rounds, line, -(int64_t)line->sure, room);
+    }
+    memcpy(room, before, sizeof before); /* to the last digit */
+}
+
+/*
  * One unit after the other, the largest key first: an item is a line with the key of its
  * next unit.  Room only shrinks, so a line that does not fit is done with; when a few were
  * met, all others like them are dropped at once.
@@ -413,9 +446,12 @@ static void choose_by_key(struct gavel_common *common, double *room)
     struct sort_item *items = rounds->items;
     uint32_t missed = 0;
     uint32_t count = 0;
+    if (rounds->choose_running)
+        choose_what_is_sure(rounds, room);
     for (uint32_t i = 0; i < rounds->listed_count; i++) {
         const struct gavel_line *line = &rounds->lines[rounds->listed[i]];
-        if (line->want < line->limit && gang_of(rounds, line) <= room[line->column])
+        if (line->want < line->limit && gang_of(rounds, line) <= room[line->column] &&
+            units_left(rounds, line) > 0)
             items[count++] =
                 (struct sort_item){ -key_of(line, line->want), rounds->listed[i] };
     }
@@ -441,11 +477,43 @@ static void choose_by_key(struct gavel_common *common, double *room)
     }
 }
 
+/* A faster column with room for units of the line, or GAVEL_NONE. */
+static uint32_t faster_column(const struct gavel_common *common,
+                              const struct gavel_line *line, const double *room)
+{
+    job_id example = common->rounds->classes[line->classes[0]].example;
+    const double *rates = gavel_rates(common, example);
+    uint32_t best = gavel_spare_column(common, example, NONE, room);
+    return best == GAVEL_NONE || rates[best] <= rates[line->column] ? GAVEL_NONE : best;
+}
+
+/* Units that may move: not those that stay where they run. */
+static uint32_t movable_units(const struct gavel_rounds *rounds,
+                              const struct gavel_line *line)
+{
+    return line_is_pair(line) ? 0
+                              : line->want - (rounds->choose_running
+                                                  ? 0
+                                                  : line_running(line));
+}
+
+static bool may_move_up(const struct gavel_common *common, const double *room)
+{
+    const struct gavel_rounds *rounds = common->rounds;
+    for (uint32_t i = 0; i < rounds->listed_count; i++) {
+        const struct gavel_line *line = &rounds->lines[rounds->listed[i]];
+        if (movable_units(rounds, line) > 0 &&
+            faster_column(common, line, room) != GAVEL_NONE)
+            return true;
+    }
+    return false;
+}
+
 /* Jobs due a slower type need not use it while there is room on a faster one. */
-static void move_up(struct gavel_common *common, double *room, bool running)
+static void move_up(struct gavel_common *common, double *room)
 {
     struct gavel_rounds *rounds = common->rounds;
-    if (gavel_is_full(common, room))
+    if (gavel_is_full(common, room) || !may_move_up(common, room))
         return;
     /* The jobs that are owed most first; classes always in the same order. */
     uint32_t count = rounds->listed_count;
@@ -457,13 +525,10 @@ static void move_up(struct gavel_common *common, double *room, bool running)
     heap_items(rounds->items, count);
     while (count > 0 && !gavel_is_full(common, room)) {
         struct gavel_line *line = &rounds->lines[pop_item(rounds->items, &count)];
-        job_id example = rounds->classes[line->classes[0]].example;
-        const double *rates = gavel_rates(common, example);
-        uint32_t movable = line->want - (running ? 0 : line_running(line));
-        while (!line_is_pair(line) && movable > 0) {
-            uint32_t best = gavel_spare_column(common, example, NONE, room);
-            if (best == NONE || rates[best] <= rates[line->column])
-                break;
+        uint32_t movable = movable_units(rounds, line);
+        uint32_t best;
+        while (movable > 0 &&
+               (best = faster_column(common, line, room)) != GAVEL_NONE) {
             double fits = floor(room[best] / gang_of(rounds, line));
             uint32_t n = fits < movable ? (uint32_t)fits : movable;
             give_units(rounds, line, -(int64_t)n, room);
@@ -643,7 +708,7 @@ static void choose_units(struct gavel_common *common, const struct view *view,
     if (common->gavel->rule->strict)
         return;
     if (common->gavel->aware)
-        move_up(common, room, running);
+        move_up(common, room);
     if (gavel_is_full(common, room))
         return;
     if (rounds->by_class) {
@@ -755,8 +820,11 @@ static void empty_line(struct gavel_common *common, const struct view *view,
                        struct gavel_line *line)
 {
     struct gavel_rounds *rounds = common->rounds;
+    uint32_t n = line_running(line);
+    if (n <= line->want)
+        return;
     uint32_t id = tree_last(&rounds->trees, &line->running[0].tree);
-    for (uint32_t n = line_running(line); n > line->want; n--) {
+    for (; n > line->want; n--) {
         id = find_movable(common, view, id, /* more= */ true);
         if (id == JOB_NONE)
             return;
@@ -787,6 +855,8 @@ static void swap_members(struct gavel_common *common, const struct view *view,
 {
     struct gavel_rounds *rounds = common->rounds;
     struct gavel_class *class = &rounds->classes[line->classes[side]];
+    if (first_waiting(rounds, class) == JOB_NONE)
+        return;
     uint32_t id = tree_last(&rounds->trees, &line->running[side].tree);
     job_id waiting;
     while ((waiting = first_waiting(rounds, class)) != JOB_NONE) {

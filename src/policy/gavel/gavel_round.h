@@ -89,6 +89,7 @@ struct gavel_line {
     uint32_t limit;  /* units that there are members for           */
     uint32_t fresh;  /* of them, by members that wait               */
     uint32_t want;   /* units in the next round                    */
+    uint32_t sure;   /* of them, given before all others           */
     double target;   /* units due, and those owed, for one round   */
 
     struct gavel_group running[2]; /* members of the first and of the second class;
