@@ -32,7 +32,7 @@
 #define SAFE 1e-12 /* shares are smaller than they could be by this, for rounding */
 
 struct market {
-    struct arena arena;
+    struct arena arena; /* all of it; nothing where it is in another arena */
     uint32_t type_count, slot_max, job_count;
     uint32_t convex_count; /* jobs with a convex due */
     double capacity[BATCH_TYPES_MAX];
@@ -58,20 +58,29 @@ struct market {
     uint32_t mixture_count;
 };
 
-struct market *market_new(uint32_t type_count, const double *capacity,
-                          uint32_t slot_max)
+struct market *market_new_in(struct arena *arena, uint32_t type_count,
+                             const double *capacity, uint32_t slot_max)
 {
-    struct market *market = memory_checked(calloc(1, sizeof *market));
-    arena_init(&market->arena, 0);
+    struct market *market = arena_alloc(arena, 1, sizeof *market, 64);
     market->type_count = type_count;
     market->slot_max = slot_max;
     market->own_least = market->limit = market->ceiling = INFINITY;
-    batch_init(&market->jobs, &market->arena, type_count, slot_max);
-    market->own = arena_array(&market->arena, double, slot_max);
-    market->since = arena_array(&market->arena, uint64_t, slot_max);
-    active_set_init(&market->set, &market->arena, &market->jobs);
-    price_search_init(&market->search, &market->arena, &market->set, market->capacity);
+    batch_init(&market->jobs, arena, type_count, slot_max);
+    market->own = arena_array(arena, double, slot_max);
+    market->since = arena_array(arena, uint64_t, slot_max);
+    active_set_init(&market->set, arena, &market->jobs);
+    price_search_init(&market->search, arena, &market->set, market->capacity);
     market_set_capacity(market, capacity);
+    return market;
+}
+
+struct market *market_new(uint32_t type_count, const double *capacity,
+                          uint32_t slot_max)
+{
+    struct arena arena;
+    arena_init(&arena, 0);
+    struct market *market = market_new_in(&arena, type_count, capacity, slot_max);
+    market->arena = arena;
     return market;
 }
 
@@ -79,8 +88,8 @@ void market_free(struct market *market)
 {
     if (!market)
         return;
-    arena_release(&market->arena);
-    free(market);
+    struct arena arena = market->arena; /* the market is in it */
+    arena_release(&arena);
 }
 
 static bool is_occupied(const struct market *market, uint32_t slot)

@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct arena;
 struct error;
 struct market;
 
@@ -51,6 +52,10 @@ struct market_answer {
 struct market *market_new(uint32_t type_count, const double *capacity,
                           uint32_t slot_max);
 void market_free(struct market *market);
+
+/* In an arena, and as long as what is in it: it is not to be freed. */
+struct market *market_new_in(struct arena *arena, uint32_t type_count,
+                             const double *capacity, uint32_t slot_max);
 
 /* Put a job into a slot, in place of the one in it; remove it. */
 void market_put(struct market *market, uint32_t slot, const struct buyer *buyer);

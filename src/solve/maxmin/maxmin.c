@@ -335,7 +335,8 @@ static bool fill_finish_levels(const struct problem *problem,
                                      .gang = p->gang,
                                      .rate = p->rate,
                                      .need = demands->need,
-                                     .ahead = demands->ahead };
+                                     .ahead = demands->ahead,
+                                     .scratch = problem->arena };
     struct water_filling_answer answer;
     if (water_filling_solve(&filling, FILL_TOLERANCE, level, x, &answer, NULL) < 0)
         return false;
@@ -467,7 +468,8 @@ static void filling_classes_init(struct filling_classes *classes,
                                                .type_count = p->type_count,
                                                .capacity = p->capacity,
                                                .gang = classes->gang,
-                                               .rate = classes->rate };
+                                               .rate = classes->rate,
+                                               .scratch = problem->arena };
 }
 
 /*
@@ -599,6 +601,7 @@ static bool stops_are_right(const struct filling_climb *climb,
         .value = value,
         .rate = classes->rate,
         .floor = floor,
+        .scratch = arena,
     };
     struct auction_answer answer;
     if (stopped == 0 ||

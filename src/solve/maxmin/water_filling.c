@@ -42,7 +42,8 @@
 #define SPARE 1e-6     /* of a type: more is not all used            */
 
 struct water_filler {
-    struct arena arena;
+    struct arena own;
+    struct arena *arena; /* the caller's, or its own */
     uint32_t job_count, type_count;
     double room[BATCH_TYPES_MAX]; /* capacity that is left */
     double tolerance;    /* of the markets                                           */
@@ -122,20 +123,21 @@ struct water_filler *water_filler_new(const struct water_filling *filling,
     struct water_filler *filler = memory_checked(calloc(1, sizeof *filler));
     uint32_t n = filling->job_count, k = filling->type_count;
     bool closed[BATCH_TYPES_MAX];
-    arena_init(&filler->arena, 0);
+    arena_init(&filler->own, 0);
+    filler->arena = filling->scratch ? filling->scratch : &filler->own;
     filler->job_count = n;
     filler->type_count = k;
     filler->tolerance = 0.01 * tolerance;
     filler->gang = filling->gang;
     filler->ahead = filling->ahead;
-    filler->rate = arena_array(&filler->arena, double, (uint64_t)n *k);
-    filler->top = arena_array(&filler->arena, double, n);
-    filler->due = arena_array(&filler->arena, double, n);
-    filler->changed = arena_array(&filler->arena, bool, n);
-    filler->stuck = arena_array(&filler->arena, bool, n);
-    filler->settled = arena_array(&filler->arena, bool, n);
-    filler->x = arena_array(&filler->arena, double, (uint64_t)n *k);
-    batch_init(&filler->jobs, &filler->arena, k, n);
+    filler->rate = arena_array(filler->arena, double, (uint64_t)n *k);
+    filler->top = arena_array(filler->arena, double, n);
+    filler->due = arena_array(filler->arena, double, n);
+    filler->changed = arena_array(filler->arena, bool, n);
+    filler->stuck = arena_array(filler->arena, bool, n);
+    filler->settled = arena_array(filler->arena, bool, n);
+    filler->x = arena_array(filler->arena, double, (uint64_t)n *k);
+    batch_init(&filler->jobs, filler->arena, k, n);
     filler->jobs.count = n;
     for (uint32_t t = 0; t < k; t++) {
         filler->room[t] = filling->capacity[t];
@@ -144,7 +146,7 @@ struct water_filler *water_filler_new(const struct water_filling *filling,
     memcpy(filler->rate, filling->rate, (uint64_t)n * k * sizeof *filler->rate);
     for (uint32_t j = 0; j < n; j++)
         set_rates(filler, j, closed);
-    filler->market = market_new(k, filling->capacity, n);
+    filler->market = market_new_in(filler->arena, k, filling->capacity, n);
     market_set_limit(filler->market, 1);
     return filler;
 }
@@ -153,8 +155,7 @@ void water_filler_free(struct water_filler *filler)
 {
     if (!filler)
         return;
-    market_free(filler->market);
-    arena_release(&filler->arena);
+    arena_release(&filler->own);
     free(filler);
 }
 
@@ -552,9 +553,9 @@ static int fill_levels(struct water_filler *filler, const double *need, double *
                        struct water_filling_answer *answer, struct error *err)
 {
     uint32_t n = filler->job_count;
-    double *base = arena_array(&filler->arena, double, n);
-    double *speed = arena_array(&filler->arena, double, n);
-    bool *stuck = arena_array(&filler->arena, bool, n);
+    double *base = arena_array(filler->arena, double, n);
+    double *speed = arena_array(filler->arena, double, n);
+    bool *stuck = arena_array(filler->arena, bool, n);
     for (uint32_t j = 0; j < n; j++)
         speed[j] = filler->top[j] > 0 ? (need ? need[j] : 1) : 0;
     for (answer->rounds = 0; answer->rounds < ROUNDS_MAX; answer->rounds++) {

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct arena;
 struct error;
 
 /*
@@ -27,6 +28,8 @@ struct water_filling {
      * for all (finish-time fairness).  NULL: all rise alike.
      */
     const double *need, *ahead;
+
+    struct arena *scratch; /* NULL: its own */
 };
 
 struct water_filling_answer {
