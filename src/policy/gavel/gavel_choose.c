@@ -140,7 +140,7 @@ static struct gavel_class *touch_class(struct gavel_common *common,
                               ? class->waiting.tree.root
                               : tree_first(&rounds->trees, &class->waiting.tree);
     class->movers = JOB_NONE;
-    class->tried = 0;
+    class->tried = class->sure = 0;
     return class;
 }
 
@@ -356,24 +356,22 @@ static void choose_by_threshold(struct gavel_common *common, uint32_t column,
 /* Equal keys always in the same order, or jobs would change places in every round. */
 static bool is_ahead(const struct sort_item *one, const struct sort_item *other)
 {
-    return one->key != other->key ? one->key < other->key : one->value < other->value;
+    return (one->key < other->key) |
+           ((one->key == other->key) & (one->value < other->value));
 }
 
 /* In a heap whose first item is ahead of all, put the one at 'at' where it belongs. */
 static void sift_down(struct sort_item *items, uint32_t count, uint32_t at)
 {
-    for (;;) {
-        uint32_t first = at;
-        for (uint32_t child = 2 * at + 1; child < count && child <= 2 * at + 2; child++)
-            if (is_ahead(&items[child], &items[first]))
-                first = child;
-        if (first == at)
-            return;
-        struct sort_item item = items[at];
-        items[at] = items[first];
-        items[first] = item;
-        at = first;
+    struct sort_item item = items[at];
+    for (uint32_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count)
+            child += is_ahead(&items[child + 1], &items[child]);
+        if (!is_ahead(&items[child], &item))
+            break;
+        items[at] = items[child];
     }
+    items[at] = item;
 }
 
 static void heap_items(struct sort_item *items, uint32_t count)
@@ -404,35 +402,52 @@ static void drop_what_fits_not(struct gavel_rounds *rounds, const double *room,
     heap_items(rounds->items, kept);
 }
 
+/* Units with so large a key that few others have one, and what they would take. */
+static void count_sure_units(struct gavel_rounds *rounds, double *taken)
+{
+    for (uint32_t i = 0; i < rounds->listed_count; i++) {
+        struct gavel_line *line = &rounds->lines[rounds->listed[i]];
+        uint32_t n = 0;
+        while (line->want + n < line->limit && key_of(line, line->want + n) >= SURE)
+            n++;
+        line->sure = n;
+        taken[line->column] += n * gang_of(rounds, line);
+        rounds->classes[line->classes[0]].sure += n * jobs_per_unit(line);
+        if (line_is_pair(line) && line->classes[1] != line->classes[0])
+            rounds->classes[line->classes[1]].sure += n;
+    }
+}
+
+/* Both 'sure' and 'left' fall as its sure units are given, so the answer stays the same. */
+static bool has_members(const struct gavel_class *class)
+{
+    return class->sure <= class->left;
+}
+
 /*
- * Units with a key so large that all of them fit are given without looking for the largest
- * first: no other unit comes before any of these.  If they do not fit, nothing is given.
+ * On a column with room for all units of large keys they are given without looking for the
+ * largest first, where their classes have members for all of them: no other units come
+ * before these, and none of them is in another one's way.
  */
 static void choose_what_is_sure(struct gavel_rounds *rounds, double *room)
 {
+    double taken[TYPES_MAX] = { 0 };
     double before[TYPES_MAX];
-    uint32_t given = 0;
+    count_sure_units(rounds, taken);
     memcpy(before, room, sizeof before);
-    for (; given < rounds->listed_count; given++) {
-        struct gavel_line *line = &rounds->lines[rounds->listed[given]];
-        uint32_t left = units_left(rounds, line);
-        uint32_t n = line->sure = 0;
-        while (line->want + n < line->limit && key_of(line, line->want + n) >= SURE)
-            n++;
-        if (n > left || n * gang_of(rounds, line) > room[line->column])
-            break;
-        line->sure = n;
-        if (n > 0)
-            give_units(rounds, line, n, room);
-    }
-    if (given == rounds->listed_count)
-        return;
-    for (uint32_t i = 0; i < given; i++) {
+    for (uint32_t i = 0; i < rounds->listed_count; i++) {
         struct gavel_line *line = &rounds->lines[rounds->listed[i]];
-        if (line->sure > 0)
-            give_units(rounds, line, -(int64_t)line->sure, room);
+        struct gavel_class *first = &rounds->classes[line->classes[0]];
+        struct gavel_class *second =
+            line_is_pair(line) ? &rounds->classes[line->classes[1]] : first;
+        uint32_t n = line->sure;
+        if (n == 0 || taken[line->column] > before[line->column] ||
+            !has_members(first) || !has_members(second))
+            continue;
+        give_units(rounds, line, n, room);
+        first->sure -= n * jobs_per_unit(line);
+        second->sure -= second == first ? 0 : n;
     }
-    memcpy(room, before, sizeof before); /* to the last digit */
 }
 
 /*
@@ -491,10 +506,9 @@ static uint32_t faster_column(const struct gavel_common *common,
 static uint32_t movable_units(const struct gavel_rounds *rounds,
                               const struct gavel_line *line)
 {
-    return line_is_pair(line) ? 0
-                              : line->want - (rounds->choose_running
-                                                  ? 0
-                                                  : line_running(line));
+    return line_is_pair(line)
+               ? 0
+               : line->want - (rounds->choose_running ? 0 : line_running(line));
 }
 
 static bool may_move_up(const struct gavel_common *common, const double *room)

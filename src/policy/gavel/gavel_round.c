@@ -49,6 +49,7 @@
 #define CHOOSY 1e9     /* more than any gang */
 #define WHOLE 1e-6     /* lines of so nearly as many units as run are whole */
 #define MOVERS_MAX 64  /* jobs that move for one */
+#define GANGS_FEW 64   /* sizes of gangs that are counted; see order_few_gangs() */
 #define REFUSALS_MAX 4 /* grants of a class that are tried in vain in one decision */
 
 /* --- what happens ---------------------------------------------------------------------- */
@@ -160,6 +161,33 @@ static void revoke_leavers(struct gavel_common *common, const struct view *view,
     }
 }
 
+/* Where no gang is larger than GANGS_FEW and all nodes will do, units are counted, not compared. */
+static bool order_few_gangs(struct gavel_common *common)
+{
+    struct gavel_rounds *rounds = common->rounds;
+    uint32_t starts[GANGS_FEW + 1] = { 0 }; /* by how much smaller than GANGS_FEW */
+    uint32_t start = 0;
+    for (uint32_t i = 0; i < rounds->unit_count; i++) {
+        const struct gavel_entry *entry = &common->entries[rounds->units[i].jobs[0]];
+        if (entry->set || entry->gang > GANGS_FEW)
+            return false;
+        starts[GANGS_FEW - (uint32_t)entry->gang]++;
+    }
+    for (uint32_t smaller = 0; smaller <= GANGS_FEW; smaller++) {
+        uint32_t here = starts[smaller];
+        starts[smaller] = start;
+        start += here;
+    }
+    memcpy(rounds->item_scratch, rounds->items,
+           rounds->unit_count * sizeof *rounds->items);
+    for (uint32_t i = 0; i < rounds->unit_count; i++) {
+        job_id first = rounds->units[rounds->item_scratch[i].value].jobs[0];
+        uint32_t smaller = GANGS_FEW - (uint32_t)common->entries[first].gang;
+        rounds->items[starts[smaller]++] = rounds->item_scratch[i];
+    }
+    return true;
+}
+
 /*
  * Larger gangs first: what they leave is room for smaller ones, not the other way round.
  * Before all of them those who may use some nodes only: the others can be anywhere.
@@ -170,11 +198,12 @@ static void order_units(struct gavel_common *common)
     struct gavel_rounds *rounds = common->rounds;
     for (uint32_t i = 0; i < rounds->unit_count; i++)
         rounds->items[i] = (struct sort_item){
-            rounds->by_class ? i
-                             : (double)common->entries[rounds->units[i].jobs[0]].ticket,
-            i
+            (double)common->entries[rounds->units[i].jobs[0]].ticket, i
         };
-    sort_items(rounds->items, rounds->item_scratch, rounds->unit_count);
+    if (!rounds->by_class)
+        sort_items(rounds->items, rounds->item_scratch, rounds->unit_count);
+    if (order_few_gangs(common))
+        return;
     for (uint32_t i = 0; i < rounds->unit_count; i++) {
         job_id first = rounds->units[rounds->items[i].value].jobs[0];
         const struct gavel_entry *entry = &common->entries[first];

@@ -58,6 +58,7 @@ struct gavel_class {
     /* while a round is chosen */
     uint32_t choice;     /* for which the rest is meant                       */
     uint32_t left;       /* members without a unit                            */
+    uint32_t sure;       /* members that units of large keys would take       */
     uint32_t tried;      /* grants that were refused in this decision         */
     job_id next_waiting; /* the first that may not have been taken yet        */
     uint32_t movers;     /* those who lose their place: a list by next_mover   */
@@ -89,7 +90,7 @@ struct gavel_line {
     uint32_t limit;  /* units that there are members for           */
     uint32_t fresh;  /* of them, by members that wait               */
     uint32_t want;   /* units in the next round                    */
-    uint32_t sure;   /* of them, given before all others           */
+    uint32_t sure;   /* units more that have large keys            */
     double target;   /* units due, and those owed, for one round   */
 
     struct gavel_group running[2]; /* members of the first and of the second class;
