@@ -2,11 +2,16 @@
  * No job starves under the policy 'berth', in worlds that are built to starve one.
  *
  * The promise: a best-effort job that has waited for 'age' and ten times its run time goes
- * before all best-effort jobs that have not.  Every decision is checked against it by counting,
+ * before all best-effort jobs that have not, as long as such jobs have not had more than their
+ * share of the GPU time.  Every decision is checked against it by counting,
  * without any list of the policy: no such job may be left waiting while it would fit on what
  * is not held by trial jobs, by others that waited too long, or by jobs that may not be preempted
  * and ran before.  Jobs that are stopping, starting or moving are in the way, but only as long as
  * one of them takes: they must not take turns.
+ *
+ * What such jobs have had is counted from what they hold, all that have waited too long, so it
+ * is at least as much as the policy counts.  While it is beyond their share, the policy must ask to
+ * be woken in time.  So each starts in the end: the debt falls while they hold less.
  */
 #include "support/random_world.h"
 
@@ -26,7 +31,8 @@ extern const struct policy policy_berth;
 #endif
 #define JOBS 260
 #define AGE_S 120
-#define PATIENCE 10 /* as in docs/policies/berth.md */
+#define PATIENCE 10       /* as in docs/policies/berth.md */
+#define AGED_SHARE 0.0625 /* of the GPU time, as there */
 #define SECOND INT64_C(1000000000)
 #define ROUNDING_NS 100
 
@@ -36,7 +42,7 @@ static struct {
     bool kept_waiting; /* only jobs that change their place are in its way        */
     int64_t kept_since_ns;
     int64_t began_ns;    /* when it was granted what it holds                     */
-    int64_t aged_ns;     /* from then on it is aged, and there are nodes for it   */
+    int64_t aged_ns;     /* from then on it may start, and there are nodes for it */
     uint32_t generation; /* of the slot                                           */
 } known[JOBS + 1];       /* by slot */
 
@@ -45,6 +51,10 @@ static int64_t slow_ns; /* the longest time a job takes to stop */
 static uint64_t
     aged_decisions; /* in which an aged job was left waiting: to be more than 0 */
 static uint64_t aged_starts;
+static uint64_t aged_wakes; /* times at which it waited for their share alone */
+static double debt_gpu_s;   /* what jobs that waited too long had beyond their share */
+static uint32_t held_gpus;  /* by them, since then */
+static int64_t debt_ns;
 
 /* --- which jobs have waited too long ------------------------------------------------- */
 
@@ -241,7 +251,62 @@ static void print_jobs(const struct view *view)
     }
 }
 
+/* --- what such jobs have had -------------------------------------------------------------- */
+
+static double share_gpus(const struct view *view)
+{
+    return AGED_SHARE * view->cluster->gpu_count;
+}
+
+/* What those that started after they had waited too long hold, before or after a decision. */
+static uint32_t count_held(const struct view *view, const struct plan *plan, job_id but)
+{
+    uint32_t gpus = 0;
+    for (job_id id = 0; id < run.engine.state.job_count; id++) {
+        const struct job *job = &view->jobs[id];
+        if (job->state == JOB_FREE || id == but || !known[id].aged ||
+            job->class != CLASS_BE)
+            continue;
+        if (job->state == JOB_PLACED || job_holds_seats(job))
+            gpus += job->gpus_now;
+        else if (plan && plan_holds(plan, id))
+            gpus += job->gpus;
+    }
+    return gpus;
+}
+
+static void count_debt(const struct view *view)
+{
+    double passed_s = (double)(view->now_ns - debt_ns) * 1e-9;
+    debt_gpu_s = fmax(debt_gpu_s + passed_s * (held_gpus - share_gpus(view)), 0);
+    if (debt_gpu_s < 1e-6)
+        debt_gpu_s = 0;
+    debt_ns = view->now_ns;
+}
+
+/* They have had their share, and this job has to wait for that. */
+static bool is_over_share(const struct view *view, const struct plan *plan, job_id id)
+{
+    uint32_t held = count_held(view, plan, id);
+    return view->jobs[id].gpus > 0 &&
+           (debt_gpu_s > 0 || (held > 0 && held >= share_gpus(view)));
+}
+
 /* --- the promise, after every decision --------------------------------------------------- */
+
+/* A job that would fit but for that must be looked at again when their debt is repaid. */
+static void check_wake(const void *self, const struct view *view,
+                       const struct plan *plan, job_id id)
+{
+    double repaid_gpus = share_gpus(view) - held_gpus;
+    if (debt_gpu_s <= 0 || repaid_gpus <= 0 || !fits_without(view, plan, id, true))
+        return;
+    int64_t due_ns = view->now_ns + (int64_t)(debt_gpu_s / repaid_gpus * 1e9);
+    aged_wakes++;
+    if (policy_berth.wake_ns(self, view) > due_ns + SECOND / 1000)
+        fail_msg("at %.9f s a job waits for its share, due at %.9f s, without a wake",
+                 (double)view->now_ns * 1e-9, (double)due_ns * 1e-9);
+}
 
 static void check_waiting(const struct view *view, const struct plan *plan, job_id id)
 {
@@ -289,13 +354,23 @@ static int checked_decide(void *self, const struct view *view, struct plan *plan
                           struct arena *scratch, struct error *err)
 {
     note_waits(view);
+    count_debt(view);
     int r = policy_berth.decide(self, view, plan, scratch, err);
+    held_gpus = count_held(view, plan, JOB_NONE);
     for (job_id id = 0; r == 0 && id < run.engine.state.job_count; id++) {
         const struct job *job = &view->jobs[id];
         bool restricted = job->set && job->set->must.count > 0;
-        if (job->state == JOB_WAITING && known[id].aged && !plan_holds(plan, id) &&
-            view->now_ns > known[id].aged_ns + 2 * ROUNDING_NS && !is_unknown(job) &&
-            !job->spread && !restricted && !is_behind(view, plan, id))
+        bool waits =
+            job->state == JOB_WAITING && known[id].aged && !plan_holds(plan, id) &&
+            view->now_ns > known[id].aged_ns + 2 * ROUNDING_NS && !is_unknown(job);
+        bool over = waits && is_over_share(view, plan, id);
+        bool checked =
+            waits && !job->spread && !restricted && !is_behind(view, plan, id);
+        if (over)
+            known[id].aged_ns = view->now_ns;
+        if (checked && over)
+            check_wake(self, view, plan, id);
+        if (checked && !over)
             check_waiting(view, plan, id);
         else
             known[id].kept_waiting = false;
@@ -412,14 +487,19 @@ static void no_job_starves(void **state)
         world.setup.settings = "age=120s";
         world.setup.unchecked = true;
         memset(known, 0, sizeof known);
+        debt_gpu_s = held_gpus = 0;
+        debt_ns = 0;
         engine_run_play(&run, &world.setup);
         assert_int_equal(run.engine.refused_count, 0);
         engine_run_release(&run);
         random_world_release(&world);
     }
-    print_message("# %llu waits of aged jobs were checked, %llu of them started\n",
-                  (unsigned long long)aged_decisions, (unsigned long long)aged_starts);
-    assert_true(getenv("BERTH_SEED") || (aged_decisions > 1000 && aged_starts > 100));
+    print_message("# %llu waits of aged jobs were checked, %llu of them started, %llu "
+                  "waited for their share\n",
+                  (unsigned long long)aged_decisions, (unsigned long long)aged_starts,
+                  (unsigned long long)aged_wakes);
+    assert_true(getenv("BERTH_SEED") ||
+                (aged_decisions > 1000 && aged_starts > 100 && aged_wakes > 1000));
 }
 
 RUN_CASES(TEST(no_job_starves));

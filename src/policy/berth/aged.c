@@ -1,14 +1,26 @@
 /*
  * aged.c - jobs that have waited too long: no job starves.
  *
- * A job that has waited for 'age' and PATIENCE times its run time goes before all others but
+ * A job that has waited for 'age' and PATIENCE times its run time starts before all others but
  * trial jobs, the oldest first.  It preempts whatever is cheapest, so it waits only for jobs that
- * it may not preempt: trial jobs, others that waited too long, and jobs that stay until they end.
+ * it may not preempt: trial jobs, others that started so, and jobs that stay until they end.
  * Meanwhile the nodes on which these end first are kept for it.  Which nodes these are depends on
  * no job that is later than it, so that later jobs cannot shift them.  On its nodes, later jobs
  * start only if they are certain to end before it starts.  On any node that it could use, jobs
  * that may not be preempted do not start, and no job is stopped in favour of another: it would
  * have to wait for them.
+ *
+ * Jobs that start so get a share of the GPU time, or else an overloaded cluster would run its
+ * oldest jobs alone, which is first come, first served.  With h(t) the GPUs that they hold,
+ *
+ *     debt'(t) = h(t) - AGED_SHARE x GPUs          never below 0
+ *
+ * and the next one starts while the debt is 0 and they hold less than their share, or nothing: so
+ * a gang larger than the share starts too, and the others then wait for what it had beyond it.
+ * For the oldest one that cannot start then, nodes stay kept whatever others have.
+ * While such jobs wait for nothing else they get that share at least, so one starts at the latest
+ * when those that are older have had their GPU-seconds / (AGED_SHARE x GPUs).  Meanwhile it
+ * has its place in the order of value like any other job.  Jobs without GPUs need no share.
  */
 #include <math.h>
 
@@ -145,7 +157,7 @@ static void clear_nodes(struct bits *nodes)
 }
 
 /* Keep nodes for a job that cannot start now, unless it could not on an empty cluster. */
-static void keep_nodes(struct berth_policy *berth, const struct view *view,
+static bool keep_nodes(struct berth_policy *berth, const struct view *view,
                        struct arena *scratch, job_id id)
 {
     const struct job *job = &view->jobs[id];
@@ -164,7 +176,7 @@ static void keep_nodes(struct berth_policy *berth, const struct view *view,
             best = found;
     }
     if (possible == 0)
-        return;
+        return false;
     if (!berth->any_kept) {
         clear_nodes(&berth->kept);
         clear_nodes(&berth->claimed);
@@ -184,10 +196,62 @@ static void keep_nodes(struct berth_policy *berth, const struct view *view,
         if ((possible >> view->cluster->nodes[node].type & 1) &&
             may_use_node(view, job, node, view->cluster->nodes[node].type))
             bits_set(&berth->claimed, node);
+    return true;
 }
 
-void aged_begin(struct berth_policy *berth)
+/* --- their share of the GPU time ---------------------------------------------------------- */
+
+static double share_gpus(const struct view *view)
 {
+    return AGED_SHARE * view->cluster->gpu_count;
+}
+
+static void renew_debt(struct berth_policy *berth, const struct view *view)
+{
+    double passed_s = (double)(view->now_ns - berth->aged_debt_ns) * 1e-9;
+    double debt_gpu_s =
+        berth->aged_debt_gpu_s + passed_s * (berth->aged_gpus - share_gpus(view));
+    berth->aged_debt_gpu_s = debt_gpu_s > 1e-6 ? debt_gpu_s : 0;
+    berth->aged_debt_ns = view->now_ns;
+}
+
+void aged_observe(struct berth_policy *berth, const struct view *view, job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    struct berth_job *mine = &berth->jobs[id];
+    bool has = job->state == JOB_PLACED || job_holds_seats(job);
+    uint32_t gpus = mine->by_age && has ? job->gpus_now : 0;
+    if (gpus == mine->aged_gpus)
+        return;
+    renew_debt(berth, view);
+    berth->aged_gpus += gpus - mine->aged_gpus;
+    mine->aged_gpus = gpus;
+}
+
+int64_t aged_wake_ns(const struct berth_policy *berth, const struct view *view)
+{
+    double repaid_gpus = share_gpus(view) - berth->aged_gpus;
+    if (berth->aged.job_count == 0 || berth->aged_debt_gpu_s <= 0 || repaid_gpus <= 0)
+        return INT64_MAX;
+    double wait_s = berth->aged_debt_gpu_s / repaid_gpus;
+    int64_t at_ns =
+        wait_s < 4e9 ? berth->aged_debt_ns + (int64_t)(wait_s * 1e9) + 1000 : INT64_MAX;
+    return at_ns > view->now_ns ? at_ns : view->now_ns + 1000;
+}
+
+/* With so many GPUs held by those that started so, now and in this decision. */
+static bool may_start(const struct berth_policy *berth, const struct view *view,
+                      job_id id, uint32_t held)
+{
+    return view->jobs[id].gpus == 0 || berth->jobs[id].keeps ||
+           (berth->aged_debt_gpu_s <= 0 && (held == 0 || held < share_gpus(view)));
+}
+
+/* --- the decision ------------------------------------------------------------------------- */
+
+void aged_begin(struct berth_policy *berth, const struct view *view)
+{
+    renew_debt(berth, view);
     clear_nodes(&berth->aside);
     berth->any_kept = false;
     berth->kept_types = 0;
@@ -198,15 +262,24 @@ void aged_begin(struct berth_policy *berth)
 void aged_place(struct berth_policy *berth, const struct view *view, struct plan *plan,
                 struct arena *scratch)
 {
+    uint32_t held = berth->aged_gpus;
     for (job_id id; (id = sizes_best(&berth->aged)) != JOB_NONE;) {
+        if (!may_start(berth, view, id, held)) {
+            sizes_skip(&berth->aged, id);
+            continue;
+        }
         struct ask ask = ASK_DEFAULT;
         ask.avoid = berth_nodes_to_avoid(berth);
         berth->preempt.avoid = berth->any_kept ? &berth->claimed : NULL;
         if (plan_grant(plan, id, &ask) ||
             preempt_for(&berth->preempt, view, plan, id, -1)) {
             sizes_take(&berth->aged, view, id);
+            berth->jobs[id].by_age = true;
+            held += view->jobs[id].gpus;
         } else {
-            keep_nodes(berth, view, scratch, id);
+            bool first = !berth->any_kept;
+            if (keep_nodes(berth, view, scratch, id) && first)
+                berth->jobs[id].keeps = true;
             sizes_skip(&berth->aged, id);
         }
     }

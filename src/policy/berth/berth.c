@@ -24,8 +24,8 @@
  * hours of use or when a user comes or goes.  So between two such changes a victim never
  * preempts its beneficiary, and their number is bounded by the time and the jobs submitted.
  * Trades raise a potential (moves.c); a move ends on a type on which the job is faster by the
- * table, whatever it reports.  Sizes do not go round either (resizes.c).  Jobs that waited too
- * long are preempted by trial jobs alone.
+ * table, whatever it reports.  Sizes do not go round either (resizes.c).  Jobs that started
+ * because they waited too long are preempted by trial jobs alone.
  */
 #include "policy/policy.h"
 
@@ -55,7 +55,7 @@ static bool may_preempt(const void *self, job_id id, int64_t claim)
         return false;
     if (claim == INT64_MIN)
         return true;
-    if (berth->jobs[id].aged)
+    if (berth->jobs[id].by_age)
         return false;
     if (claim < 0)
         return true;
@@ -232,15 +232,6 @@ static void enter_running(struct berth_policy *berth, const struct view *view,
         berth->fresh[berth->fresh_count++] = id;
 }
 
-/* The queue it waits in. */
-static struct sizes *queue_of(struct berth_policy *berth, const struct view *view,
-                              job_id id)
-{
-    return berth->jobs[id].aged               ? &berth->aged
-           : view->jobs[id].class == CLASS_TE ? &berth->trials
-                                              : &berth->waiting;
-}
-
 /* How long it may wait before it has waited too long. */
 static int64_t patience_ns(const struct berth_policy *berth, const struct view *view,
                            job_id id)
@@ -280,17 +271,18 @@ static void enter_waiting(struct berth_policy *berth, const struct view *view,
 {
     const struct job *job = &view->jobs[id];
     struct berth_job *mine = &berth->jobs[id];
-    mine->trial = false;
+    mine->trial = mine->by_age = mine->keeps = false;
     if (!mine->aged && job->class == CLASS_BE &&
         ages_ns(berth, view, id) <= view->now_ns)
         mine->aged = true;
-    sizes_push(queue_of(berth, view, id), view, id,
-               mine->aged ? job->submit_ns : value_key_ns(berth, view, id), 0);
-    join_queue(berth, id);
     if (mine->aged)
-        return;
+        sizes_push(&berth->aged, view, id, job->submit_ns, 0);
+    sizes_push(job->class == CLASS_TE ? &berth->trials : &berth->waiting, view, id,
+               value_key_ns(berth, view, id), 0);
+    join_queue(berth, id);
     int64_t changes_ns = value_changes_ns(berth, view, id);
-    int64_t aged_ns = job->class == CLASS_BE ? ages_ns(berth, view, id) : INT64_MAX;
+    int64_t aged_ns =
+        job->class == CLASS_BE && !mine->aged ? ages_ns(berth, view, id) : INT64_MAX;
     set_timer(berth, view, id, changes_ns < aged_ns ? changes_ns : aged_ns);
 }
 
@@ -360,7 +352,8 @@ static void berth_observe(void *self, const struct view *view,
         berth->jobs[id].trial = view->jobs[id].state != JOB_WAITING;
     value_observe(berth, view, event);
     if (event->kind == EVENT_ADOPTED && view->jobs[id].class == CLASS_BE)
-        berth->jobs[id].aged = view->jobs[id].waited_ns >= patience_ns(berth, view, id);
+        berth->jobs[id].aged = berth->jobs[id].by_age =
+            view->jobs[id].waited_ns >= patience_ns(berth, view, id);
     cost_model_observe(&berth->cost_test.model, view, event);
     elastic_observe(&berth->elastic, view, event);
     if (event_makes_running(event, view) || event->kind == EVENT_LOADED ||
@@ -375,6 +368,7 @@ static void berth_observe(void *self, const struct view *view,
     else if (event_ends_waiting(event, view))
         leave_waiting(berth, view, id);
     count_trial_gpus(berth, view, id);
+    aged_observe(berth, view, id);
 }
 
 /* --- the decision -------------------------------------------------------------------- */
@@ -414,7 +408,7 @@ static void renew_keys(struct berth_policy *berth, const struct view *view)
         berth->queue_count < RENEWED_MAX ? berth->queue_count : RENEWED_MAX;
     for (uint32_t i = 0; i < count; i++) {
         job_id id = berth->queue[berth->queue_next % berth->queue_count];
-        if (!berth->jobs[id].aged && value_renew(berth, view, id))
+        if (value_renew(berth, view, id))
             enter_again(berth, view, id); /* another job has its place now */
         else
             berth->queue_next++;
@@ -455,6 +449,10 @@ static void place_others(struct berth_policy *berth, const struct view *view,
         job_id id = sizes_best(queue);
         if (id == JOB_NONE)
             break;
+        if (plan_holds(plan, id)) { /* it starts because it waited too long */
+            sizes_take(queue, view, id);
+            continue;
+        }
         if (tries == 0 && plan_is_full(plan) && queue->cpu_only_count == 0)
             break;
         struct ask ask = ASK_DEFAULT;
@@ -502,12 +500,11 @@ static int berth_decide(void *self, const struct view *view, struct plan *plan,
     sizes_begin(&berth->aged, view);
     sizes_begin(&berth->waiting, view);
     renew_keys(berth, view);
-    aged_begin(berth);
-    uint32_t waiting =
-        berth->waiting.job_count + berth->trials.job_count + berth->aged.job_count;
+    aged_begin(berth, view);
+    uint32_t waiting = berth->waiting.job_count + berth->trials.job_count;
     uint32_t gpus = view->cluster->gpu_count ? view->cluster->gpu_count : 1;
     berth->theta = 1 + THETA_SLOPE * waiting / gpus;
-    berth->cost_test.model.settings.theta = berth->theta;
+    berth->cost_test.model.settings.theta = 1 + SWAP_SLOPE * waiting / gpus;
 
     berth->preempt.rule = &for_trials;
     trials_place(berth, view, plan);
@@ -532,19 +529,29 @@ static int64_t berth_wake_ns(const void *self, const struct view *view)
                            ? berth->timer_pool.nodes[berth->timers.top].key
                            : INT64_MAX;
     int64_t sizes_ns = elastic_wake_ns(&berth->elastic, view);
+    int64_t aged_ns = aged_wake_ns(berth, view);
+    timer_ns = aged_ns < timer_ns ? aged_ns : timer_ns;
     return timer_ns < sizes_ns ? timer_ns : sizes_ns;
 }
 
-/* Which jobs of a queue are ahead of one that waits in another. */
-static uint32_t add_queue(const struct sizes *queue, const struct view *view,
-                          struct reasons *reasons)
+/*
+ * Which jobs of a queue are ahead of one that waits in another, but those that are ahead of it
+ * there too.
+ */
+static uint32_t add_queue(const struct sizes *queue, const struct sizes *other,
+                          const struct view *view, job_id id, struct reasons *reasons)
 {
+    uint32_t count = 0;
     if (queue->job_count == 0)
         return 0;
-    for (job_id id = 0; id < view->job_max; id++)
-        if (queue->size_of[id])
-            reasons_add_ahead(reasons, INT64_MIN, view->jobs[id].id);
-    return queue->job_count;
+    for (job_id first = 0; first < view->job_max; first++)
+        if (queue->size_of[first] &&
+            !(other->size_of[first] &&
+              sizes_key(other, first) < sizes_key(other, id))) {
+            reasons_add_ahead(reasons, INT64_MIN, view->jobs[first].id);
+            count++;
+        }
+    return count;
 }
 
 static void explain_value(const struct berth_policy *berth, const struct view *view,
@@ -610,12 +617,21 @@ static void berth_explain(const void *self, const struct view *view, job_id id,
             berth->programme->explain(berth->programme_self, view, id, reasons);
         return;
     }
-    uint32_t trials = berth->trials.size_of[id]
-                          ? sizes_ahead(&berth->trials, view, id, reasons)
-                          : add_queue(&berth->trials, view, reasons);
+    uint32_t trials =
+        berth->trials.size_of[id]
+            ? sizes_ahead(&berth->trials, view, id, reasons)
+            : add_queue(&berth->trials, &berth->waiting, view, id, reasons);
     if (trials > 0)
         reasons_add(reasons, "order", "%u trial jobs are ahead of it", trials);
-    if (berth->aged.size_of[id]) {
+    bool over = berth->aged_debt_gpu_s > 0 ||
+                berth->aged_gpus >= fmax(AGED_SHARE * view->cluster->gpu_count, 1);
+    if (berth->aged.size_of[id] && over)
+        reasons_add(reasons, "order",
+                    "it has waited so long that only trial jobs and jobs that waited "
+                    "longer will go first, once such jobs have not had more than %g %% "
+                    "of the GPU time",
+                    100 * AGED_SHARE);
+    if (berth->aged.size_of[id] && !over) {
         sizes_ahead(&berth->aged, view, id, reasons);
         reasons_add(reasons, "order",
                     "it has waited so long that only trial jobs and jobs that waited "
@@ -624,7 +640,8 @@ static void berth_explain(const void *self, const struct view *view, job_id id,
     }
     explain_value(berth, view, id, reasons);
     if (berth->waiting.size_of[id]) {
-        uint32_t aged = add_queue(&berth->aged, view, reasons);
+        uint32_t aged =
+            over ? 0 : add_queue(&berth->aged, &berth->waiting, view, id, reasons);
         uint32_t ahead = sizes_ahead(&berth->waiting, view, id, reasons);
         explain_order(berth, id, aged + ahead, reasons);
     }

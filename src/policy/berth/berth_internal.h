@@ -28,16 +28,22 @@
 #define TRIAL_SHARE \
     0.5 /* of all GPUs: trial jobs beyond it count as best-effort jobs */
 #define THETA_SLOPE \
-    3.0             /* job-seconds that a wasted GPU-second costs: 1 + slope x queue */
-#define GANG 0.1    /* exponent: larger gangs come a little earlier */
-#define QUALITY 0.5 /* what a good model counts for, beside a finished job */
-#define PATIENCE 10.0 /* times its own run time that a job may wait, beyond 'age' */
+    3.0 /* job-seconds that a GPU-second wasted by a move or resize costs: 1 + slope x queue */
+#define SWAP_SLOPE 3.0 /* the same of one wasted by a swap */
+#define GANG 0.1       /* exponent: larger gangs come a little earlier */
+#define QUALITY 0.5    /* what a good model counts for, beside a finished job */
+#define PATIENCE 10.0  /* times its own run time that a job may wait, beyond 'age' */
+#define AGED_SHARE \
+    0.0625 /* of the GPU time, for jobs that start because they waited too long */
 
 /* What the policy keeps about a live job. */
 struct berth_job {
     bool runs;           /* in 'running' and 'by_price'                           */
     bool timed;          /* in 'timers'                                           */
-    bool aged;           /* has waited for longer than 'age': only trials go first */
+    bool aged;           /* has waited too long: in 'aged' too while it waits      */
+    bool keeps;          /* nodes are kept for it, until it starts                 */
+    bool by_age;         /* started for that: only trial jobs preempt it           */
+    uint32_t aged_gpus;  /* of 'aged_gpus', its own                                */
     bool trial;          /* runs as a trial job: no best-effort job preempts it   */
     uint32_t seats_type; /* of the trees it is in                              */
     uint32_t trial_gpus; /* of 'trial_gpus', its own                           */
@@ -65,7 +71,7 @@ struct berth_policy {
 
     struct sizes waiting; /* best-effort jobs, by key       */
     struct sizes trials;  /* trial jobs, by key             */
-    struct sizes aged;    /* those that waited too long, by submission */
+    struct sizes aged;    /* best-effort jobs that waited too long, by submission */
     struct cost_test cost_test;
     struct preempt preempt;
     struct berth_job *jobs;      /* by slot */
@@ -90,6 +96,9 @@ struct berth_policy {
     double gpus_per_cpu_milli, gpus_per_mib; /* of the whole cluster */
     double gang_powers[GANG_POWERS];         /* GPUs ^ GANG */
     uint32_t trial_gpus;                     /* held by or pending for trial jobs */
+    uint32_t aged_gpus;      /* and by jobs that started because they waited too long */
+    double aged_debt_gpu_s;  /* GPU time that these have had beyond their share       */
+    int64_t aged_debt_ns;    /* when it was that much                                 */
     job_id fresh[FRESH_MAX]; /* jobs that may find another to trade with */
     uint32_t fresh_count;
     bool
@@ -151,9 +160,15 @@ void trials_place(struct berth_policy *berth, const struct view *view,
                   struct plan *plan);
 
 /* Nothing is kept for a job that waited too long; then place such jobs, or keep nodes for them. */
-void aged_begin(struct berth_policy *berth);
+void aged_begin(struct berth_policy *berth, const struct view *view);
 void aged_place(struct berth_policy *berth, const struct view *view, struct plan *plan,
                 struct arena *scratch);
+
+/* Count the GPUs that a job holds which started because it waited too long. */
+void aged_observe(struct berth_policy *berth, const struct view *view, job_id job);
+
+/* When such jobs may start again, if some wait and have had their share; or INT64_MAX. */
+int64_t aged_wake_ns(const struct berth_policy *berth, const struct view *view);
 
 /* Nodes that this job must not use, because they are kept for others. */
 const struct bits *aged_kept_from(const struct berth_policy *berth,
