@@ -5,12 +5,13 @@ import errno
 import os
 import resource
 import select
+import shutil
 import signal
 import socket
 import time
 import unittest
 
-from hostile import (ADA, BOB, BOUND, Case, SERVICE, PATH, marked, many, processes, read,
+from hostile import (ADA, BOB, BOUND, Case, PYTHON, SERVICE, PATH, marked, many, processes, read,
                      real_uid, send, until, User)
 
 PTRACE_ATTACH, PTRACE_SEIZE = 16, 0x4206
@@ -292,6 +293,20 @@ class Ends(Case):
                          "the next job found processes of the last one on its GPU")
         self.end_all(ident)
         self.assert_gone("7" + mark)
+
+    def test_nothing_survives_that_became_root(self):
+        """The supervisor may not signal what a program with rights of its own has started."""
+        program, mark = os.path.join(self.open, "python"), f"{os.getpid()}5"
+        shutil.copy(os.path.realpath(PYTHON), program)
+        os.chmod(program, 0o4755)
+        ident = self.submit(ADA, f"cd $BERTH_CKPT_DIR; mkfifo pipe; {program} -ISc "
+                            "'import os, time; os.setresuid(0, 0, 0); print(\"uid\", os.getuid(), flush=True);"
+                            f"time.sleep(900)' 7{mark} > pipe & read line < pipe; echo $line")
+        self.wait(ident, seconds=BOUND)
+        self.assertIn(self.output(ident), ("uid 0\n", ""))
+        if not self.output(ident):
+            self.skipTest("programs have no rights of their own here")
+        self.assert_ended(ident, "7" + mark, None)
 
     def test_nothing_survives_that_is_traced(self):
         ident = self.python(ADA, TRACER, grace_s=0.2)
