@@ -13,7 +13,7 @@ import time
 import unittest
 
 from hostile import (ADA, BOB, BOUND, Case, PATH, SERVICE, User, end, listing, marked, many,
-                     processes, read, send, start_launcher, until, write)
+                     processes, read, real_uid, send, start_launcher, until, write)
 from live import BUILD
 
 HELLO, START, KILL, KILL_JOB, REMOVE, BRIDGE = range(1, 7)
@@ -39,12 +39,28 @@ def order(seals=SEALS, **fields):
     return fd
 
 
+def end_halted(pid):
+    try:
+        if state_of(pid) == "T":
+            os.kill(pid, signal.SIGKILL)
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+
+
 def hide_cgroups():
     """In the process that becomes berth-launch: a machine without cgroups."""
     libc = ctypes.CDLL(None)
     if libc.unshare(0x20000) or libc.mount(None, b"/", None, 0x44000, None) or \
             libc.mount(b"none", b"/sys/fs/cgroup", b"tmpfs", 0, None):
         os._exit(9)
+
+
+def read_uid(pid):
+    """The real, effective and saved identity of a process that may have ended."""
+    try:
+        return real_uid(pid)
+    except OSError:
+        return None
 
 
 def state_of(pid):
@@ -185,18 +201,21 @@ class Protocol(unittest.TestCase):
         """Whatever the launcher was given by who started it."""
         def prepare():
             os.setgroups([0, 4, 6])
+            with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+                file.write("500")  # a service is given less, which not every root may
             for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
                 signal.signal(number, signal.SIG_IGN)
         self.stop_launcher()
         self.start_launcher(prepare)
         self.begin(order(command=["/bin/sh", "-c", "grep -E '^(Groups|SigIgn)' /proc/$$/status;"
-                                  "echo done"]))
+                                  "echo oom: $(cat /proc/$$/oom_score_adj); echo done"]))
         out = os.path.join(self.state, "log", "1.out")
         until(lambda: os.path.exists(out) and "done" in read(out), BOUND)
-        found = dict(line.split(":") for line in read(out).splitlines()[:2])
+        found = dict(line.split(":") for line in read(out).splitlines()[:3])
         self.assertEqual(set(map(int, found["Groups"].split())),
                          set(os.getgrouplist(ADA.name, ADA.gid)))
         self.assertEqual(int(found["SigIgn"], 16), 0)
+        self.assertEqual(int(found["oom"]), 0)
 
     def test_a_folder_of_an_attempt_that_is_not_roots_is_not_used(self):
         folder = os.path.join(self.run, "jobs", "5.0")
@@ -350,6 +369,7 @@ class Protocol(unittest.TestCase):
             for pid in self.children():
                 if not self.halts(pid):
                     continue
+                self.addCleanup(end_halted, pid)  # else it outlives a case that fails
                 if self.ask(KILL, ident) == (0, 1):
                     return pid
                 os.kill(pid, signal.SIGKILL) # it had answered already
@@ -357,10 +377,7 @@ class Protocol(unittest.TestCase):
 
     def test_a_search_that_takes_long_does_not_hold_it_up(self):
         """Where there are no cgroups, processes are found by their environment."""
-        self.stop_launcher()
-        self.hides_cgroups = True
-        self.start_launcher()
-        self.assert_lives()
+        self.without_cgroups()
         found = self.halt_search(5)
         for _ in range(3):
             start = time.monotonic()
@@ -373,8 +390,31 @@ class Protocol(unittest.TestCase):
         os.kill(found, signal.SIGKILL)
         until(lambda: self.ask(KILL, 5)[1] == 0, BOUND)
 
+    def without_cgroups(self):
+        self.stop_launcher()
+        self.hides_cgroups = True
+        self.start_launcher()
+        self.assert_lives()
+
+    def marked_process(self, user):
+        """A process outside of job 1 that pretends to belong to it."""
+        mark = os.path.join(self.run, "jobs", "1.0", "job", "preempt")
+        process = subprocess.Popen(["/bin/sleep", "900"], preexec_fn=user.become, cwd="/",
+                                   env={"BERTH_PREEMPT_FILE": mark})
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_a_search_is_for_processes_of_the_jobs_user(self):
+        self.without_cgroups()
+        others, own = self.marked_process(BOB), self.marked_process(ADA)
+        self.assertIn("started", self.begin(order(command=["/bin/sleep", "900"])))
+        until(lambda: self.ask(KILL, 1)[1] == 0, BOUND)
+        self.assertEqual(own.wait(BOUND), -signal.SIGKILL)
+        self.assertIsNone(others.poll())
+
     def test_its_end_is_noticed_while_it_removes_something(self):
-        """A removal lasts as long as a user puts something into the folder."""
+        """With the user's rights; it lasts as long as that user puts something into the folder."""
         self.assertIn("started", self.begin(order(command=["/bin/true"])))
         folder = os.path.join(self.run, "jobs", "1.0", "job")
 
@@ -391,6 +431,9 @@ class Protocol(unittest.TestCase):
         self.ask(REMOVE, 1)
         until(self.children, BOUND)
         children = self.children()
+        own = [self.service.uid, ADA.uid, self.service.uid]
+        until(lambda: [pid for pid, _, _, parent, _ in processes()
+                       if parent in children and read_uid(pid) == own], BOUND)
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.assertEqual((self.orders.recv(100), self.openings.recv(100)), (b"", b""))
