@@ -1,12 +1,13 @@
 """berthd.service and berth-launch.service, started by systemd, with jobs of several users."""
 import os
 import re
+import shutil
 import signal
 
 from machine import Case, MIB, TOP, User, group_of, processes_with, read, run, until
 
 NVIDIA = 195  # the number of the driver's devices; without a driver, opening one is ENXIO
-DROP_IN = "/run/systemd/system/berthd.service.d"
+UNITS = "/run/systemd/system"
 ADDRESS = "/run/berth/api.sock"
 ANN, BOB, ROOT = (User(name, ADDRESS) for name in ("ann", "bob", "root"))
 
@@ -29,6 +30,29 @@ def systemctl(*words):
 
 def main_pid(unit):
     return int(systemctl("show", "-P", "MainPID", unit))
+
+
+def drop_in(unit, line):
+    """Restart both services with this line in one's unit; None: without."""
+    path = f"{UNITS}/{unit}.service.d/test.conf"
+    if line:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="ascii") as file:
+            file.write(f"[Service]\n{line}\n")
+    else:
+        os.unlink(path)
+    systemctl("daemon-reload")
+    systemctl("restart", "berth-launch", "berthd")
+
+
+def upgrade():
+    """What a package's upgrade does: other files under the same names, and a restart."""
+    for name in ("berthd", "berth-launch", "berth-run"):
+        path = shutil.which(name)
+        shutil.copy2(path, f"{path}.new")
+        os.rename(f"{path}.new", path)
+    systemctl("daemon-reload")
+    systemctl("restart", "berth-launch.service", "berthd.service")
 
 
 def usage_us(group):
@@ -144,22 +168,42 @@ class Services(Case):
         self.assertEqual(ANN.wait(ident)["state"], "CANCELLED")
         self.assert_removed(group)
 
+    def supervisor(self, ident):
+        """Its process and start time, while it lives."""
+        pid, start = read(f"/run/berth/jobs/{ident}.0/claim").split()
+        stat = read(f"/proc/{pid}/stat")
+        self.assertEqual(stat.rsplit(")", 1)[1].split()[19], start)
+        self.assertEqual(read(f"/proc/{pid}/comm").strip(), "berth-run")
+        return pid, start
+
     def check_survives(self, act):
-        """A job goes on, untouched, whatever 'act' does to the services."""
-        ident, group = self.start(ANN, "--", "sleep", "3600")
-        pid = read(f"{group}/cgroup.procs").split()[0]
+        """A job goes on, untouched, whatever 'act' does to the services, and ends well."""
+        ident = ANN.submit("-G1", "--", "sh", "-c", "echo $$; until [ -e go.$BERTH_JOB_ID ]; "
+                           "do sleep 0.2; done; echo over")
+        ANN.wait(ident, {"RUNNING"})
+        supervisor = self.supervisor(ident)
+        pid = until(lambda: ANN.berth("logs", ident)).strip()
+        group = group_of(pid)
         act()
-        self.assertEqual(read(f"{group}/cgroup.procs").split()[0], pid)
+        self.assertEqual(self.supervisor(ident), supervisor)
+        self.assertEqual(group_of(pid), group)
         until(lambda: ANN.run("berth", "show", ident).returncode == 0)
         job = ANN.job(ident)
-        self.assertEqual(job["state"], "RUNNING", job)
-        ANN.berth("cancel", ident)
-        self.assertEqual(ANN.wait(ident)["state"], "CANCELLED")
+        self.assertEqual((job["state"], job["attempt"]), ("RUNNING", 0), job)
+        ANN.run("touch", f"go.{ident}")
+        job = ANN.wait(ident)
+        self.assertEqual((job["state"], job["attempt"]), ("COMPLETED", 0), job)
+        self.assertEqual(ANN.berth("logs", ident).split(), [pid, "over"])
+        return group
+
+    def check_survives_in_cgroup(self, act):
+        group = self.check_survives(act)
+        self.assertRegex(group, rf"^{TOP}/berth-[^/]+/\d+\.0$")
         self.assert_removed(group)
 
     def test_a_job_survives_a_restart_of_berthd(self):
         before = main_pid("berthd")
-        self.check_survives(lambda: systemctl("restart", "berthd"))
+        self.check_survives_in_cgroup(lambda: systemctl("restart", "berthd"))
         self.assertNotEqual(main_pid("berthd"), before)
 
     def test_a_job_survives_a_stop_of_berth_launch(self):
@@ -167,21 +211,31 @@ class Services(Case):
             systemctl("stop", "berth-launch")
             self.assertNotEqual(run("systemctl", "is-active", "berthd").returncode, 0)
             systemctl("start", "berthd")
-        self.check_survives(act)
+        self.check_survives_in_cgroup(act)
 
     def test_a_job_survives_a_killed_berth_launch(self):
         def act():
             os.kill(main_pid("berth-launch"), signal.SIGKILL)
             until(lambda: run("systemctl", "is-active", "berthd", "berth-launch").stdout.split()
                   == ["active", "active"] and main_pid("berthd") > 0)
-        self.check_survives(act)
+        self.check_survives_in_cgroup(act)
+
+    def test_a_job_survives_an_upgrade(self):
+        before = main_pid("berthd"), main_pid("berth-launch")
+        self.check_survives_in_cgroup(upgrade)
+        after = main_pid("berthd"), main_pid("berth-launch")
+        self.assertFalse(set(before) & set(after), (before, after))
+
+    def test_a_job_without_a_cgroup_survives_an_upgrade(self):
+        drop_in("berth-launch", "ProtectControlGroups=yes")  # it can make none
+        self.addCleanup(drop_in, "berth-launch", None)
+        self.assertNotIn("processes", ANN.server()["enforced"])
+        group = self.check_survives(upgrade)  # spared by KillMode alone
+        self.assertEqual(group, f"{TOP}/system.slice/berth-launch.service")
 
     def test_a_berthd_that_hangs_is_replaced_by_the_watchdog(self):
-        os.makedirs(DROP_IN, exist_ok=True)
-        with open(f"{DROP_IN}/short.conf", "w", encoding="ascii") as file:
-            file.write("[Service]\nWatchdogSec=20\n")
-        systemctl("daemon-reload")
-        systemctl("restart", "berthd")
+        drop_in("berthd", "WatchdogSec=20")
+        self.addCleanup(drop_in, "berthd", None)
         before = main_pid("berthd")
         signs = set()
         until(lambda: signs.add(systemctl("show", "-P", "WatchdogTimestampMonotonic", "berthd"))
@@ -192,10 +246,7 @@ class Services(Case):
             os.kill(before, signal.SIGSTOP)
             until(lambda: main_pid("berthd") not in (0, before) and
                   run("systemctl", "is-active", "berthd").returncode == 0)
-        self.check_survives(act)
-        os.unlink(f"{DROP_IN}/short.conf")
-        systemctl("daemon-reload")
-        systemctl("restart", "berthd")
+        self.check_survives_in_cgroup(act)
 
     def test_berthd_exposes_little(self):
         said = run("systemd-analyze", "security", "--no-pager", "berthd.service").stdout

@@ -74,7 +74,8 @@ class Away(Case):
 
     def test_a_program_in_python_waits_until_it_answers(self):
         code = ("import sys\nsys.path.insert(0, sys.argv[1])\nfrom berth import _call\n"
-                "print('in', flush=True)\nprint(_call.call('GET', '/v1/server')['gpus']['total'])\n")
+                "print('in', flush=True)\n"
+                "print(_call.call('GET', '/v1/server')['gpus']['total'])\n")
         program = self.start(sys.executable, "-c", code, os.path.join(ROOT, "python"))
         self.assertEqual(program.stdout.readline(), "in\n")
         self.put_system_back()
