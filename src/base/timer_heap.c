@@ -19,10 +19,11 @@ void timer_heap_init(struct timer_heap *heap, struct arena *arena, uint32_t id_m
     heap->timers = lines + CHILDREN - 1;
 }
 
-/* Without a jump: which of two timers is earlier is hard to guess. */
+/* As one number: which of two timers is earlier is hard to guess, so without a jump. */
 static bool is_before(const struct timer *a, const struct timer *b)
 {
-    return (a->at_ns < b->at_ns) | ((a->at_ns == b->at_ns) & (a->order < b->order));
+    return ((__int128)a->at_ns << 64 | a->order) <
+           ((__int128)b->at_ns << 64 | b->order);
 }
 
 static uint32_t id_of(const struct timer *timer)
@@ -50,11 +51,19 @@ static void put_upwards(struct timer_heap *heap, uint32_t place, struct timer ti
     put_timer(heap, place, &timer);
 }
 
+static uint32_t find_earlier(const struct timer *timers, uint32_t a, uint32_t b)
+{
+    return is_before(&timers[b], &timers[a]) ? b : a;
+}
+
 static uint32_t find_earliest(const struct timer *timers, uint32_t first, uint32_t end)
 {
+    if (end - first == CHILDREN)
+        return find_earlier(timers, find_earlier(timers, first, first + 1),
+                            find_earlier(timers, first + 2, first + 3));
     uint32_t best = first;
     for (uint32_t i = first + 1; i < end; i++)
-        best = is_before(&timers[i], &timers[best]) ? i : best;
+        best = find_earlier(timers, best, i);
     return best;
 }
 

@@ -21,6 +21,7 @@
 #include "policy/policy.h"
 
 #include "base/arena.h"
+#include "base/timer_heap.h"
 #include "base/tree.h"
 #include "base/units.h"
 #include "model/reasons.h"
@@ -40,12 +41,12 @@ struct las {
     int64_t limits_ns[QUEUES_MAX]; /* service at which a queue ends */
     struct tree_pool pool;
     struct tree running; /* by queue, then start; the last is preempted first */
-    struct heap_pool timer_pool;
-    struct heap timers; /* next queue of a running job, promotion of a waiting one */
+    struct timer_heap
+        timers; /* next queue of a running job, promotion of a waiting one */
     struct las_job {
         int64_t forgiven_ns; /* service that no longer counts */
         uint8_t queue;
-        bool runs, timed;
+        bool runs;
     } * jobs;
     struct preempt preempt;
     struct cost_test cost_test;
@@ -70,27 +71,13 @@ static uint32_t queue_of(const struct las *las, int64_t served_ns)
     return queue;
 }
 
-static void set_timer(struct las *las, const struct view *view, job_id job,
-                      int64_t at_ns)
-{
-    heap_push(&las->timer_pool, &las->timers, job, at_ns, view->jobs[job].id);
-    las->jobs[job].timed = true;
-}
-
-static void clear_timer(struct las *las, job_id job)
-{
-    if (las->jobs[job].timed)
-        heap_remove(&las->timer_pool, &las->timers, job);
-    las->jobs[job].timed = false;
-}
-
 static void leave_running(struct las *las, job_id job)
 {
     if (!las->jobs[job].runs)
         return;
     tree_remove(&las->pool, &las->running, job);
     las->jobs[job].runs = false;
-    clear_timer(las, job);
+    timer_heap_remove(&las->timers, job);
 }
 
 static void enter_running(struct las *las, const struct view *view, job_id id)
@@ -104,10 +91,10 @@ static void enter_running(struct las *las, const struct view *view, job_id id)
     tree_insert(&las->pool, &las->running, id, rank_key(queue, job->since_ns), job->id,
                 0);
     if (las->limits_ns[queue] < INT64_MAX && job->gpus_now > 0)
-        set_timer(las, view, id,
-                  view->now_ns +
-                      (las->limits_ns[queue] - served_ns + job->gpus_now - 1) /
-                          job->gpus_now);
+        timer_heap_set(&las->timers, id,
+                       view->now_ns +
+                           (las->limits_ns[queue] - served_ns + job->gpus_now - 1) /
+                               job->gpus_now);
 }
 
 static void enter_waiting(struct las *las, const struct view *view, job_id id)
@@ -115,12 +102,13 @@ static void enter_waiting(struct las *las, const struct view *view, job_id id)
     const struct job *job = &view->jobs[id];
     int64_t served_ns = service_ns(las, view, id);
     uint32_t queue = queue_of(las, served_ns);
-    clear_timer(las, id);
+    timer_heap_remove(&las->timers, id);
     las->jobs[id].queue = (uint8_t)queue;
     sizes_push(&las->waiting, view, id, rank_key(queue, job->submit_ns), 0);
     if (las->promote > 0 && queue > 0) {
         double ran_ns = (double)job->served_ns / (job->gpus ? job->gpus : 1);
-        set_timer(las, view, id, view->now_ns + (int64_t)(las->promote * ran_ns));
+        timer_heap_set(&las->timers, id,
+                       view->now_ns + (int64_t)(las->promote * ran_ns));
     }
 }
 
@@ -142,7 +130,7 @@ static void las_observe(void *self, const struct view *view, const struct event 
         enter_waiting(las, view, event->job);
     } else if (event_ends_waiting(event, view)) {
         sizes_remove(&las->waiting, view, event->job);
-        clear_timer(las, event->job);
+        timer_heap_remove(&las->timers, event->job);
     }
 }
 
@@ -175,8 +163,7 @@ static int las_init(void *self, const struct view *view, uint64_t seed,
     sizes_init(&las->waiting, run, view->job_max);
     tree_pool_init(&las->pool, run, view->job_max);
     tree_init(&las->running);
-    heap_pool_init(&las->timer_pool, run, view->job_max);
-    heap_init(&las->timers);
+    timer_heap_init(&las->timers, run, view->job_max);
     las->jobs = arena_array(run, struct las_job, view->job_max);
     preempt_init(&las->preempt, run, view, &latest_first, las);
     cost_test_init(&las->cost_test, view, run);
@@ -186,10 +173,8 @@ static int las_init(void *self, const struct view *view, uint64_t seed,
 /* Move running jobs to the next queue, and promote waiting ones to the first. */
 static void run_timers(struct las *las, const struct view *view)
 {
-    while (las->timers.top != HEAP_NONE &&
-           las->timer_pool.nodes[las->timers.top].key <= view->now_ns) {
-        job_id job = las->timers.top;
-        clear_timer(las, job);
+    while (timer_heap_next_ns(&las->timers) <= view->now_ns) {
+        job_id job = timer_heap_pop(&las->timers);
         if (las->jobs[job].runs) {
             enter_running(las, view, job);
             preempt_touch(&las->preempt, job);
@@ -228,9 +213,7 @@ static int las_decide(void *self, const struct view *view, struct plan *plan,
 static int64_t las_wake_ns(const void *self, const struct view *view)
 {
     const struct las *las = self;
-    return las->timers.top != HEAP_NONE && las->waiting.job_count > 0
-               ? las->timer_pool.nodes[las->timers.top].key
-               : INT64_MAX;
+    return las->waiting.job_count > 0 ? timer_heap_next_ns(&las->timers) : INT64_MAX;
 }
 
 static void las_explain(const void *self, const struct view *view, job_id job,
