@@ -75,21 +75,38 @@ static void lift_node(struct tree_node *nodes, struct tree *tree, uint32_t id)
     refresh_least(nodes, id);
 }
 
-void tree_insert(struct tree_pool *pool, struct tree *tree, uint32_t id, int64_t key,
-                 uint64_t tie, int64_t value)
+static bool is_before(const struct tree_node *node, int64_t key, uint64_t tie)
 {
-    struct tree_node *nodes = pool->nodes;
-    uint32_t parent = TREE_NONE;
-    bool left = false;
+    return node->key != key ? node->key < key : node->tie < tie;
+}
 
+/* The node that gets a new child, below which there will be this value; TREE_NONE: none. */
+static uint32_t find_parent(struct tree_node *nodes, const struct tree *tree,
+                            int64_t key, uint64_t tie, int64_t value)
+{
+    uint32_t parent = tree->last;
+    if (parent != TREE_NONE && is_before(&nodes[parent], key, tie)) {
+        for (uint32_t at = parent; at != TREE_NONE && value < nodes[at].least;
+             at = nodes[at].parent)
+            nodes[at].least = value;
+        return parent;
+    }
     for (uint32_t at = tree->root; at != TREE_NONE;) {
         parent = at;
         struct tree_node *node = &nodes[at];
         if (value < node->least)
             node->least = value;
-        left = key != node->key ? key < node->key : tie < node->tie;
-        at = left ? node->left : node->right;
+        at = is_before(node, key, tie) ? node->right : node->left;
     }
+    return parent;
+}
+
+void tree_insert(struct tree_pool *pool, struct tree *tree, uint32_t id, int64_t key,
+                 uint64_t tie, int64_t value)
+{
+    struct tree_node *nodes = pool->nodes;
+    uint32_t parent = find_parent(nodes, tree, key, tie, value);
+    bool left = parent != TREE_NONE && !is_before(&nodes[parent], key, tie);
     nodes[id] = (struct tree_node){ .key = key,
                                     .tie = tie,
                                     .value = value,
@@ -104,6 +121,10 @@ void tree_insert(struct tree_pool *pool, struct tree *tree, uint32_t id, int64_t
         nodes[parent].left = id;
     else
         nodes[parent].right = id;
+    if (tree->first == parent && (left || parent == TREE_NONE))
+        tree->first = id;
+    if (tree->last == parent && !left)
+        tree->last = id;
     tree->count++;
 
     while (nodes[id].parent != TREE_NONE &&
@@ -114,6 +135,10 @@ void tree_insert(struct tree_pool *pool, struct tree *tree, uint32_t id, int64_t
 void tree_remove(struct tree_pool *pool, struct tree *tree, uint32_t id)
 {
     struct tree_node *nodes = pool->nodes;
+    if (tree->first == id)
+        tree->first = tree_next(pool, id);
+    if (tree->last == id)
+        tree->last = tree_prev(pool, id);
 
     /* Sink it until it has at most one child. */
     while (nodes[id].left != TREE_NONE && nodes[id].right != TREE_NONE) {
@@ -133,22 +158,6 @@ void tree_set_value(struct tree_pool *pool, uint32_t id, int64_t value)
 {
     pool->nodes[id].value = value;
     refresh_above(pool->nodes, id);
-}
-
-uint32_t tree_first(const struct tree_pool *pool, const struct tree *tree)
-{
-    uint32_t at = tree->root;
-    while (at != TREE_NONE && pool->nodes[at].left != TREE_NONE)
-        at = pool->nodes[at].left;
-    return at;
-}
-
-uint32_t tree_last(const struct tree_pool *pool, const struct tree *tree)
-{
-    uint32_t at = tree->root;
-    while (at != TREE_NONE && pool->nodes[at].right != TREE_NONE)
-        at = pool->nodes[at].right;
-    return at;
 }
 
 uint32_t tree_next(const struct tree_pool *pool, uint32_t id)
@@ -183,8 +192,7 @@ uint32_t tree_last_before(const struct tree_pool *pool, const struct tree *tree,
     const struct tree_node *nodes = pool->nodes;
     uint32_t found = TREE_NONE;
     for (uint32_t at = tree->root; at != TREE_NONE;) {
-        bool before =
-            nodes[at].key < key || (nodes[at].key == key && nodes[at].tie < tie);
+        bool before = is_before(&nodes[at], key, tie);
         if (before)
             found = at;
         at = before ? nodes[at].right : nodes[at].left;

@@ -27,6 +27,7 @@ struct tree_pool {
 
 struct tree {
     uint32_t root;
+    uint32_t first, last; /* in order */
     uint32_t count;
 };
 
@@ -34,18 +35,29 @@ void tree_pool_init(struct tree_pool *pool, struct arena *arena, uint32_t id_max
 
 static inline void tree_init(struct tree *tree)
 {
-    *tree = (struct tree){ .root = TREE_NONE };
+    *tree = (struct tree){ .root = TREE_NONE, .first = TREE_NONE, .last = TREE_NONE };
 }
 
-/* 'id' must not be in a tree of this pool; 'tie' is unique within the tree. */
+/*
+ * 'id' must not be in a tree of this pool; 'tie' is unique within the tree.  One that comes
+ * after all others is not looked for from the root.
+ */
 void tree_insert(struct tree_pool *pool, struct tree *tree, uint32_t id, int64_t key,
                  uint64_t tie, int64_t value);
 void tree_remove(struct tree_pool *pool, struct tree *tree, uint32_t id);
 
 void tree_set_value(struct tree_pool *pool, uint32_t id, int64_t value);
 
-uint32_t tree_first(const struct tree_pool *pool, const struct tree *tree);
-uint32_t tree_last(const struct tree_pool *pool, const struct tree *tree);
+static inline uint32_t tree_first(const struct tree_pool *pool, const struct tree *tree)
+{
+    return tree->first;
+}
+
+static inline uint32_t tree_last(const struct tree_pool *pool, const struct tree *tree)
+{
+    return tree->last;
+}
+
 uint32_t tree_next(const struct tree_pool *pool, uint32_t id);
 uint32_t tree_prev(const struct tree_pool *pool, uint32_t id);
 
