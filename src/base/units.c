@@ -82,11 +82,6 @@ bool units_number(const char *text, double *ret_number)
     return true;
 }
 
-int64_t units_ns(double seconds)
-{
-    return (int64_t)llround(seconds * 1e9);
-}
-
 const char *units_show_time(char *text, unsigned size, double seconds)
 {
     static const struct unit shown[] = {

@@ -94,7 +94,7 @@ static uint32_t draw_size(const struct preset_synthetic *s, struct draw *draw)
 /* To the millisecond, so that it is short to write and the same when read again. */
 static double whole_ms(double seconds)
 {
-    return fmax(round(seconds * 1000), 1) / 1000;
+    return fmax((double)units_round(seconds * 1000), 1) / 1000;
 }
 
 /* The next job's size and run time; true if it begins an event of its own. */

@@ -1,6 +1,7 @@
 /* Times, sizes and numbers as people write them. */
 #include "support/cases.h"
 
+#include <math.h>
 #include <stdbool.h>
 
 #include "base/units.h"
@@ -96,7 +97,28 @@ static void people_read_times_in_a_fitting_unit(void **state)
                             shown[i].text);
 }
 
+/* Halves and their neighbours, at every size of a double below 2^63. */
+static void numbers_are_rounded_as_by_the_library(void **state)
+{
+    for (int power = -3; power < 63; power++)
+        for (double part = 1; part < 2; part += 0x1p-7) {
+            double number = ldexp(part, power);
+            double half = floor(number) + 0.5;
+            const double all[] = { number, half, nextafter(half, 0),
+                                   nextafter(half, INFINITY) };
+            for (int i = 0; i < 4; i++) {
+                if (all[i] >= 0x1p63)
+                    continue;
+                assert_int_equal(units_round(all[i]), llround(all[i]));
+                assert_int_equal(units_round(-all[i]), llround(-all[i]));
+            }
+        }
+    assert_int_equal(units_round(0.49999999999999994), 0);
+    assert_int_equal(units_round(-0.0), 0);
+}
+
 RUN_CASES(TEST(a_time_has_a_unit_or_is_in_seconds), TEST(what_is_not_a_time_is_refused),
           TEST(a_size_is_in_powers_of_1024), TEST(a_number_is_the_whole_text),
           TEST(seconds_are_rounded_to_the_nearest_nanosecond),
-          TEST(people_read_times_in_a_fitting_unit));
+          TEST(people_read_times_in_a_fitting_unit),
+          TEST(numbers_are_rounded_as_by_the_library));
