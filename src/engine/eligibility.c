@@ -173,6 +173,7 @@ static void forget(struct eligibility *own, job_id id)
 {
     if (own->known[id] == ELIGIBLE_YET)
         heap_remove(&own->pool, &own->near, id);
+    own->known_count -= own->known[id] != ELIGIBLE;
     own->known[id] = ELIGIBLE;
 }
 
@@ -194,6 +195,7 @@ static bool look_at(struct engine *engine, job_id id)
         own->known[id] = ELIGIBLE_YET;
         heap_push(&own->pool, &own->near, id, next_ns, id);
     }
+    own->known_count += own->known[id] != ELIGIBLE;
     if (bars != withheld)
         pretend(engine, id, bars ? EVENT_HELD : EVENT_RELEASED);
     return bars != withheld;
@@ -207,6 +209,8 @@ void eligibility_tell(struct engine *engine, const struct event *event)
         event->kind == EVENT_HELD && own->known[event->job] == ELIGIBLE_LATER;
     if (engine->policy->observe && !withheld)
         engine->policy->observe(engine->policy_self, view, event);
+    if (own->known_count == 0 && view->calendar->count == 0)
+        return;
     if (event_ends_waiting(event, view) || event->kind == EVENT_ADOPTED)
         forget(own, event->job);
     if (view->calendar->count > 0 && event_makes_waiting(event, view))

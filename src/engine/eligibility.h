@@ -24,9 +24,10 @@ struct engine;
 struct event;
 
 struct eligibility {
-    uint8_t *known;   /* by slot: enum eligible of eligibility.c          */
-    uint64_t *barred; /* by node: GPUs, while a job is looked at          */
-    bool *closed;     /* by node: the whole of it                         */
+    uint8_t *known;       /* by slot: enum eligible of eligibility.c          */
+    uint32_t known_count; /* that are not ELIGIBLE                        */
+    uint64_t *barred;     /* by node: GPUs, while a job is looked at          */
+    bool *closed;         /* by node: the whole of it                         */
     struct heap_pool pool;
     struct heap near; /* jobs by when one more entry will bar them        */
 };

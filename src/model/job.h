@@ -116,7 +116,7 @@ struct seat_row {
  * is longer than the caches hold, only that is fetched again.
  */
 struct job {
-    _Alignas(64) uint64_t id;
+    uint64_t id;
     uint32_t generation; /* of the slot: distinguishes jobs that used it */
     uint32_t attempt;    /* starts so far, less one; of the seats it holds         */
     enum job_state state;

@@ -32,12 +32,12 @@ enum learning_family {
 
 struct learning {
     enum learning_family family;
+    uint32_t point_count; /* at least 2 */
     double mu, a, b, c, tau;
     double first, last;  /* losses; of 'acc' accuracies */
     double kmax;         /* 0: none */
     double noise;        /* deviation of what is reported, in shares of first to last */
     const float *points; /* borrowed, as texts are: until the next job is read */
-    uint32_t point_count; /* at least 2 */
 };
 
 #define LEARNING_TEXT_BYTES 2560

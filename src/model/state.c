@@ -43,7 +43,7 @@ void state_init(struct state *state, struct arena *run, const struct cluster *cl
                 const struct throughput *rates, uint32_t job_max)
 {
     *state = (struct state){ .job_max = job_max, .free_slot = NONE, .id_next = 1 };
-    state->jobs = arena_array(run, struct job, job_max);
+    state->jobs = arena_alloc(run, job_max, sizeof *state->jobs, PREFETCH_LINE);
     state->ids = arena_new(run, struct state_ids);
     state->seat_max = count_seats_max(cluster, job_max);
     state->seats = arena_array(run, struct seat, state->seat_max);

@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/grow.h"
 #include "base/memory.h"
+#include "base/units.h"
 #include "executor/sim/reports.h"
 #include "model/cluster.h"
 #include "model/event.h"
@@ -211,11 +212,9 @@ static bool make_steps_by_network(struct sim_cluster *sim, job_id id, double end
     return true;
 }
 
-void sim_cluster_communicate(struct sim_cluster *sim, int64_t until_ns)
+void sim_network_communicate(struct sim_cluster *sim, int64_t until_ns)
 {
     struct fluid *fluid = sim->fluid;
-    if (!fluid)
-        return;
     for (int64_t at_ns; (at_ns = fluid_next_ns(fluid)) <= until_ns &&
                         at_ns <= sim_cluster_next_ns(sim) && at_ns < INT64_MAX;) {
         uint32_t sender = fluid_happen(fluid);
@@ -293,9 +292,10 @@ static void sim_make_steps(struct sim_cluster *sim, job_id id)
     }
     double left = end > job->steps ? end - job->steps : 0;
     double ns = left / job->rate_per_s * 1e9;
-    double rounded_ns = end < job->truth.steps ? floor(ns * LEASE_SLACK) : round(ns);
     if (ns < 9e18 && sim->now_ns < INT64_MAX - (int64_t)ns)
-        sim_schedule(sim, id, sim->now_ns + (int64_t)rounded_ns);
+        sim_schedule(sim, id,
+                     sim->now_ns + (end < job->truth.steps ? (int64_t)(ns * LEASE_SLACK)
+                                                           : units_round(ns)));
     else
         sim_unschedule(sim, id);
 }
@@ -404,7 +404,9 @@ static void admit_extra(struct sim_cluster *sim, job_id id,
 void sim_cluster_admit(struct sim_cluster *sim, job_id id,
                        const struct sim_truth *truth)
 {
-    uint32_t extra = sim->jobs[id].extra;
+    bool is_new =
+        id >= sim->job_top; /* then memory that was not used yet is not read */
+    uint32_t extra = is_new ? 0 : sim->jobs[id].extra;
     sim->jobs[id] = (struct sim_job){ .truth = *truth,
                                       .extra = extra,
                                       .generation = sim->view->jobs[id].generation,
@@ -415,7 +417,7 @@ void sim_cluster_admit(struct sim_cluster *sim, job_id id,
     if (truth->curve || sim->view->jobs[id].bytes_per_step > 0)
         admit_extra(sim, id, truth->curve);
     sim->jobs[id].truth.curve = NULL;
-    if (id >= sim->job_top)
+    if (is_new)
         sim->job_top = id + 1;
 }
 
@@ -472,11 +474,6 @@ void sim_cluster_move(struct sim_cluster *sim, const job_id *slots)
 }
 
 /* --- the future ------------------------------------------------------------------ */
-
-int64_t sim_cluster_next_ns(const struct sim_cluster *sim)
-{
-    return timer_heap_next_ns(&sim->due);
-}
 
 bool sim_cluster_is_quiet(const struct sim_cluster *sim)
 {

@@ -90,8 +90,18 @@ void sim_cluster_release(struct sim_cluster *sim);
  * not known in advance: let them communicate first, until the next occurrence of
  * another kind.
  */
-int64_t sim_cluster_next_ns(const struct sim_cluster *sim);
-void sim_cluster_communicate(struct sim_cluster *sim, int64_t until_ns);
+static inline int64_t sim_cluster_next_ns(const struct sim_cluster *sim)
+{
+    return timer_heap_next_ns(&sim->due);
+}
+
+void sim_network_communicate(struct sim_cluster *sim, int64_t until_ns);
+
+static inline void sim_cluster_communicate(struct sim_cluster *sim, int64_t until_ns)
+{
+    if (sim->fluid)
+        sim_network_communicate(sim, until_ns);
+}
 
 /*
  * For engine_add_observer(), for these kinds of events: a job that was placed is about to be
