@@ -297,7 +297,7 @@ static void order_drop(struct engine *engine, const struct change *change)
 /* A cancelled job that runs is stopped at once. */
 static void order_cancelled_stop(struct engine *engine, job_id job)
 {
-    if (!job_can_be_stopped(&engine->state.jobs[job]))
+    if (!job_runs(&engine->state.jobs[job]))
         return; /* it waited and is gone, is stopping already, or has not started */
     struct event event = { .at_ns = engine->state.view.now_ns,
                            .kind = EVENT_RECALLED,

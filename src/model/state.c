@@ -231,6 +231,8 @@ static void leave_seats(struct state *state, job_id id, int64_t now_ns)
     struct job *job = &state->jobs[id];
     book_service(state, id, now_ns);
     state->seated_count--;
+    if (job->leaving && job->next.count)
+        allocation_drop_pending(state, id);
     allocation_release(state, id);
     job->rate_per_s = 0;
     if (job->next.count) {
@@ -316,9 +318,9 @@ static void apply_placed(struct state *state, job_id id, const struct event *eve
 
 static void apply_recalled(struct job *job, const struct event *event)
 {
-    assert(event->rule == RULE_CANCEL || event->rule == RULE_CALENDAR
-               ? job_can_be_stopped(job)
-               : job_is_preemptible(job));
+    assert(event->rule == RULE_CANCEL     ? job_runs(job)
+           : event->rule == RULE_CALENDAR ? job_can_be_stopped(job)
+                                          : job_is_preemptible(job));
     move_anchor(job, event->at_ns, 0);
     job->state = JOB_STOPPING;
     job->recalled_ns = event->at_ns;
@@ -343,6 +345,10 @@ static void apply_resized(struct state *state, job_id id, const struct event *ev
         event->rate_per_s > 0 ? event->rate_per_s : expected_rate(state, job);
 }
 
+/*
+ * One that is to move keeps its pending allocation until it ends: it may be there already, and
+ * the message of that on its way.
+ */
 static void apply_cancelled(struct state *state, job_id id)
 {
     struct job *job = &state->jobs[id];
@@ -350,8 +356,6 @@ static void apply_cancelled(struct state *state, job_id id)
     if (job->state == JOB_WAITING || job->state == JOB_HELD) {
         state->waiting_count -= job->state == JOB_WAITING;
         end_job(state, id);
-    } else if (job_holds_seats(job) && job->next.count) {
-        allocation_drop_pending(state, id); /* it will not move */
     }
 }
 

@@ -418,6 +418,31 @@ static void a_moving_job_waits_for_its_pending_allocation(void **state)
     world_release(&two);
 }
 
+/* Its executor may have started it there already, and said so by a message on its way. */
+static void a_cancelled_job_keeps_where_it_was_to_move_until_it_ends(void **state)
+{
+    struct world two;
+    world_init(&two, 2, 4);
+    job_id job = world_running_on(&two, 0, (struct job){ .id = 3, .gpus = 4 });
+    struct bits avoid;
+    bits_init(&avoid, &two.arena, 2);
+    bits_set(&avoid, 0);
+    struct ask ask = ASK_DEFAULT;
+    ask.avoid = &avoid;
+    plan_revoke(world_plan(&two), job, RULE_RESIZE, job);
+    assert_true(plan_grant(two.plan, job, &ask));
+    world_carry_out(&two);
+
+    world_apply(&two, (struct event){ .kind = EVENT_CANCELLED, .job = job });
+    assert_int_equal(two.state.free.gpu_count, 0);
+
+    world_apply(&two, stopped(job, 0));
+    assert_int_equal(state_find(&two.state, 3), JOB_NONE);
+    assert_int_equal(two.state.free.gpu_count, 8);
+    state_check(&two.state);
+    world_release(&two);
+}
+
 static void a_moving_job_whose_target_fails_still_stops(void **state)
 {
     struct world two;
@@ -891,6 +916,7 @@ RUN_CASES(CASE(an_ended_job_gives_back_its_set_of_nodes),
           CASE(a_pending_share_holds_when_the_victim_finishes_first),
           CASE(a_dropped_successor_leaves_the_seats_to_the_victim),
           CASE(a_moving_job_waits_for_its_pending_allocation),
+          CASE(a_cancelled_job_keeps_where_it_was_to_move_until_it_ends),
           CASE(a_moving_job_whose_target_fails_still_stops),
           CASE(a_resized_job_continues_in_its_next_seats),
           CASE(a_failed_node_has_nothing_free),
