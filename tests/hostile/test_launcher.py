@@ -3,6 +3,7 @@ taken over gets from it what berthd may have and no more."""
 import ctypes
 import fcntl
 import os
+import re
 import shutil
 import signal
 import socket
@@ -89,10 +90,10 @@ class Protocol(unittest.TestCase):
         write(self.canary, "of root\n", 0o600)
         self.start_launcher()
 
-    def start_launcher(self, prepare=None):
+    def start_launcher(self, prepare=None, env=None):
         self.process, self.orders, self.openings = start_launcher(
             "--run", self.run, "--state", self.state, "--supervisor",
-            os.path.join(BUILD, "berth-run"), *self.flags,
+            os.path.join(BUILD, "berth-run"), *self.flags, env=env,
             prepare=hide_cgroups if self.hides_cgroups else prepare)
         self.addCleanup(self.stop_launcher)
 
@@ -216,6 +217,13 @@ class Protocol(unittest.TestCase):
                          set(os.getgrouplist(ADA.name, ADA.gid)))
         self.assertEqual(int(found["SigIgn"], 16), 0)
         self.assertEqual(int(found["oom"]), 0)
+
+    def test_a_supervisor_has_no_environment(self):
+        self.stop_launcher()
+        self.start_launcher(env={"SECRET": "of root"})
+        self.assertIn("started", self.begin(order(command=["/bin/sleep", "900"])))
+        pid = read(os.path.join(self.run, "jobs", "1.0", "claim")).split()[0]
+        self.assertEqual(read(f"/proc/{pid}/environ"), "")
 
     def test_a_folder_of_an_attempt_that_is_not_roots_is_not_used(self):
         folder = os.path.join(self.run, "jobs", "5.0")
@@ -562,6 +570,10 @@ class Refused(Case):
 class Reach(Case):
     """What a user sees of berth-launch."""
 
+    @classmethod
+    def prepare(cls):
+        cls.daemon.prefix = ["setpriv", "--groups", "0,4"]
+
     def test_it_has_no_socket_in_the_file_system_or_in_the_abstract_space(self):
         inodes = set()
         for fd in os.listdir(f"/proc/{self.launcher}/fd"):
@@ -589,6 +601,8 @@ class Reach(Case):
         for name in ("CapPrm", "CapEff", "CapInh", "CapAmb"):
             self.assertRegex(status, rf"{name}:\s+0000000000000000")
         self.assertRegex(status, r"NoNewPrivs:\s+1")
+        groups = re.search(r"Groups:(.*)", status)[1].split()
+        self.assertEqual(set(map(int, groups)), set(os.getgrouplist(SERVICE, service.gid)))
 
     def test_berths_own_user_cannot_be_a_user_of_it(self):
         service = User(SERVICE)
