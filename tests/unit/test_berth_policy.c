@@ -516,6 +516,27 @@ static void an_epoch_begins_only_when_a_job_can_be_resized(void **state)
     assert_int_equal(world_next_wake(w), SECONDS(6)); /* epochs are as they were */
 }
 
+/* The guess of its work changes when it has done 120 s of it, of which it has lost 60. */
+static void a_job_that_lost_work_is_not_looked_at_before_it_made_it_again(void **state)
+{
+    struct world *w = *state;
+    job_id job = world_running(w, a_job(4, 0, 0, 0));
+    world_queued(w, a_job(4, 1e6, 0, 0));
+    world_decide(w, &policy_berth);
+    world_pass(w, SECONDS(119));
+    struct event lost = {
+        .kind = EVENT_LOST, .job = job, .steps = 60, .steps_reached = 120 - 5e-8
+    };
+    assert_true(world_apply(w, lost));
+    world_decide_again(w);
+    assert_true(plan_holds(w->plan, job));
+    world_carry_out(w);
+    assert_true(world_apply(
+        w, (struct event){ .kind = EVENT_STARTED, .job = job, .loaded = true }));
+    world_decide_again(w);
+    assert_true(world_next_wake(w) >= w->state.view.now_ns + SECONDS(60));
+}
+
 /* Each report is one of exp(-k / tau). */
 static void learn(struct world *w, job_id job, double from, double tau)
 {
@@ -590,5 +611,6 @@ RUN_CASES(CASE(a_short_job_passes_one_that_does_not_fit),
           CASE(an_elastic_job_grows_into_free_gpus_if_that_pays),
           CASE(an_elastic_job_gives_up_gpus_for_one_that_waits),
           CASE(an_epoch_begins_only_when_a_job_can_be_resized),
+          CASE(a_job_that_lost_work_is_not_looked_at_before_it_made_it_again),
           CASE(gpus_go_to_the_model_that_learns),
           CASE(a_dear_resize_takes_no_gpus_that_a_job_asked_for));

@@ -281,7 +281,9 @@ int64_t value_changes_ns(const struct berth_policy *berth, const struct view *vi
     double next_s = fmax(2 * level_s(done_s, first_s), first_s);
     if (job->state != JOB_RUNNING || job->rate_per_s <= 0)
         return INT64_MAX;
-    double wait_s = (next_s - done_s) * job->rate_best_per_s / job->rate_per_s;
+    double steps =
+        job_steps(job, view->now_ns); /* fewer than it ever did, if some were lost */
+    double wait_s = (next_s * job->rate_best_per_s - steps) / job->rate_per_s;
     return wait_s < 4e9 ? view->now_ns + (int64_t)(wait_s * 1e9) + 1 : INT64_MAX;
 }
 
