@@ -1,5 +1,6 @@
 """unified - the page on the policy berth in every study: what it loses against each specialist."""
 import math
+import statistics
 
 import plot
 import words
@@ -16,7 +17,9 @@ loads, and on four families of other workloads, beside the policies that are bes
 there. **Regret** is how much worse a figure is than that of the policy that is best in that very figure,
 or that the target names; below zero `berth` is better than all others. Settings were chosen on seeds 1 to 3 of
 the papers' workloads and of mixed; while sizes were chosen, lab, sweeps and industry were in view on those seeds, and the
-correction by shares of users was chosen on seeds 11 to 22 of all families and looked at on 4 and 5 once.
+correction by shares of users was chosen on seeds 11 to 22 of all families and looked at on 4 and 5 once. The price of a wasted
+GPU-second in a swap and the share of jobs that waited too long were chosen on seeds 1 to 3 of the papers' workloads and of mixed.
+After ± stands the standard error of the mean over seeds.
 """
 
 
@@ -55,6 +58,20 @@ def draw(record):
     return {"one.svg": (TITLE, svg)}
 
 
+def over_seeds(metric):
+    """Its regret by seed."""
+    seeds = {one["policy"]: one["seeds"] for one in metric["policies"]}
+    return [a / b - 1 for a, b in zip(metric["policies"][0]["seeds"], seeds[metric["against"]])]
+
+
+def error_of(found):
+    """The standard error of the mean over seeds, where cells of a study count alike."""
+    means = [statistics.fmean(one) for one in zip(*(over_seeds(metric) for _, metric in found))]
+    if len(means) < 2:
+        return ""
+    return f" ± {100 * statistics.stdev(means) / math.sqrt(len(means)):.0f}"
+
+
 def figures_of(chart):
     """A row for each figure of each study: mean over its cells, and the worst of them."""
     groups = {}
@@ -68,7 +85,9 @@ def figures_of(chart):
         cell, worst = max(found, key=lambda one: one[1]["regret"])
         target = worst["target"]
         named = {metric["against"] for _, metric in found}
-        rows.append((study_name(study), worst["what"], in_words(sum(regrets) / len(regrets)),
+        rows.append((study_name(study), worst["what"],
+                     in_words(sum(regrets) / len(regrets)) + error_of(found),
+                     str(len(over_seeds(worst))),
                      f"{in_words(max(regrets))}" + (f" (`{cell['cell']}`)" if len(found) > 1 else ""),
                      " ".join(f"`{name}`" for name in sorted(named)), in_words(target),
                      "yes" if max(regrets) <= target + 1e-9 else
@@ -101,6 +120,7 @@ def page(record, pictures):
     text += " This was the quick study, a part of the whole one." if output["quick"] else ""
     text += "".join(f"\n\n![{name}](plots/{file})" for file, (name, _) in pictures.items())
     text += "\n\n" + words.made(record) + "\n## Targets\n\n" + words.table(
-        ("study", "figure", "regret", "worst cell", "against", "target", "met"), rows, (2, 3, 5))
+        ("study", "figure", "regret", "seeds", "worst cell", "against", "target", "met"), rows,
+        (2, 3, 4, 6))
     text += "".join(f"\n{note}\n" for note in output["notes"])
     return text + "\n## Every cell\n\n" + cells_of(chart)
