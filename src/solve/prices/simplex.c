@@ -64,8 +64,8 @@ void simplex_restart(struct simplex *simplex)
 {
     uint32_t rows = simplex->row_count;
     memset(simplex->basic, 0, (simplex->column_max + rows) * sizeof *simplex->basic);
-    memset(simplex->inverse, 0, sizeof simplex->inverse);
     for (uint32_t i = 0; i < rows; i++) {
+        memset(simplex->inverse[i], 0, rows * sizeof simplex->inverse[i][0]);
         simplex->basis[i] = simplex->column_max + i;
         simplex->basic[simplex->column_max + i] = true;
         simplex->inverse[i][i] = 1;
@@ -87,20 +87,22 @@ static double element_of(const struct simplex *simplex, uint32_t variable, uint3
 }
 
 /* Swap two rows of both halves of the matrix that is being inverted. */
-static void swap_rows(double a[][SIMPLEX_ROWS], uint32_t p, uint32_t q)
+static void swap_rows(double a[][SIMPLEX_ROWS], uint32_t p, uint32_t q, uint32_t rows)
 {
-    double row[SIMPLEX_ROWS];
-    memcpy(row, a[p], sizeof row);
-    memcpy(a[p], a[q], sizeof row);
-    memcpy(a[q], row, sizeof row);
+    for (uint32_t c = 0; c < rows && p != q; c++) {
+        double cell = a[p][c];
+        a[p][c] = a[q][c];
+        a[q][c] = cell;
+    }
 }
 
 /* Invert the basis anew from its columns; false where it is singular. */
 static bool invert_basis(struct simplex *simplex)
 {
     uint32_t rows = simplex->row_count;
-    double a[SIMPLEX_ROWS][SIMPLEX_ROWS], b[SIMPLEX_ROWS][SIMPLEX_ROWS] = { { 0 } };
+    double a[SIMPLEX_ROWS][SIMPLEX_ROWS], b[SIMPLEX_ROWS][SIMPLEX_ROWS];
     for (uint32_t i = 0; i < rows; i++) {
+        memset(b[i], 0, rows * sizeof b[i][0]);
         b[i][i] = 1;
         for (uint32_t j = 0; j < rows; j++)
             a[i][j] = element_of(simplex, simplex->basis[j], i);
@@ -115,8 +117,8 @@ static bool invert_basis(struct simplex *simplex)
         }
         if (!(fabs(a[best][j]) > 1e-13 * column_max))
             return false;
-        swap_rows(a, j, best);
-        swap_rows(b, j, best);
+        swap_rows(a, j, best, rows);
+        swap_rows(b, j, best, rows);
         double scale = 1 / a[j][j];
         for (uint32_t c = 0; c < rows; c++) {
             a[j][c] *= scale;
@@ -132,7 +134,8 @@ static bool invert_basis(struct simplex *simplex)
             }
         }
     }
-    memcpy(simplex->inverse, b, sizeof b);
+    for (uint32_t i = 0; i < rows; i++)
+        memcpy(simplex->inverse[i], b[i], rows * sizeof b[i][0]);
     return true;
 }
 

@@ -99,9 +99,10 @@ static void split_bidder(struct descent_walk *walk, struct active_row *row,
 static bool invert_rows(struct descent_walk *walk)
 {
     uint32_t k = walk->k;
-    double m[BID_TYPES_MAX][2 * BID_TYPES_MAX] = { 0 };
+    double m[BID_TYPES_MAX][2 * BID_TYPES_MAX];
     for (uint32_t i = 0; i < k; i++) {
         memcpy(m[i], walk->rows[i].normal, k * sizeof(double));
+        memset(m[i] + k, 0, k * sizeof(double));
         m[i][k + i] = 1;
     }
     for (uint32_t c = 0; c < k; c++) {
@@ -501,9 +502,9 @@ static void start_walk(struct descent_walk *walk, struct descent *descent,
 {
     const struct bidders *bidders = descent->bidders;
     double total = 0;
-    *walk = (struct descent_walk){ .descent = descent,
-                                   .bidders = bidders,
-                                   .k = bidders->type_count };
+    walk->descent = descent; /* the rest is large, and written before it is read */
+    walk->bidders = bidders;
+    walk->k = bidders->type_count;
     walk->breakpoints = arena_array(arena, struct breakpoint, bidders->count + 1);
     walk->mid = arena_array(arena, struct bid, bidders->count + 1);
     walk->mid_slope = arena_array(arena, double, bidders->count + 1);
