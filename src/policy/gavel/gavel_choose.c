@@ -21,6 +21,7 @@
 
 #define SURE 1.5      /* a key that is often large enough; see choose_what_is_sure() */
 #define MISSES_PART 8 /* see choose_by_key() */
+#define SCANS 3       /* see choose_by_scan() */
 
 /* --- units of a line ----------------------------------------------------------------------- */
 
@@ -388,7 +389,7 @@ static uint32_t pop_item(struct sort_item *items, uint32_t *count)
     return value;
 }
 
-/* Keep the items of lines whose units still fit. */
+/* Keep the items of lines whose units still fit, in their order. */
 static void drop_what_fits_not(struct gavel_rounds *rounds, const double *room,
                                uint32_t *count)
 {
@@ -399,7 +400,33 @@ static void drop_what_fits_not(struct gavel_rounds *rounds, const double *room,
             rounds->items[kept++] = rounds->items[i];
     }
     *count = kept;
-    heap_items(rounds->items, kept);
+}
+
+/* A unit of the item's line, if there is one left that fits; false: it was the last one. */
+static bool give_next(struct gavel_rounds *rounds, double *room, struct sort_item *item)
+{
+    struct gavel_line *line = &rounds->lines[item->value];
+    if (gang_of(rounds, line) <= room[line->column] && units_left(rounds, line) > 0)
+        give_units(rounds, line, 1, room);
+    else
+        line->limit = line->want; /* no more of it */
+    item->key = -key_of(line, line->want);
+    return line->want < line->limit;
+}
+
+/* The first few units: in the middle of a round there are hardly more. */
+static void choose_by_scan(struct gavel_common *common, double *room, uint32_t *count)
+{
+    struct sort_item *items = common->rounds->items;
+    for (uint32_t n = 0; n < SCANS && !gavel_is_full(common, room); n++) {
+        uint32_t first = 0;
+        drop_what_fits_not(common->rounds, room, count);
+        for (uint32_t i = 1; i < *count; i++)
+            first = is_ahead(&items[i], &items[first]) ? i : first;
+        if (*count > 0 && !give_next(common->rounds, room, &items[first]))
+            items[first] = items[--*count];
+    }
+    drop_what_fits_not(common->rounds, room, count);
 }
 
 /* Units with so large a key that few others have one, and what they would take. */
@@ -470,23 +497,19 @@ static void choose_by_key(struct gavel_common *common, double *room)
             items[count++] =
                 (struct sort_item){ -key_of(line, line->want), rounds->listed[i] };
     }
+    if (!rounds->choose_running)
+        choose_by_scan(common, room, &count);
     heap_items(items, count);
     while (count > 0 && !gavel_is_full(common, room)) {
-        struct gavel_line *line = &rounds->lines[items[0].value];
-        bool fits = gang_of(rounds, line) <= room[line->column];
-        if (fits && units_left(rounds, line) > 0)
-            give_units(rounds, line, 1, room);
-        else
-            line->limit = line->want; /* no more of it */
-        if (line->want < line->limit) {
-            items[0].key = -key_of(line, line->want);
+        const struct gavel_line *line = &rounds->lines[items[0].value];
+        missed += gang_of(rounds, line) > room[line->column];
+        if (give_next(rounds, room, &items[0]))
             sift_down(items, count, 0);
-        } else {
+        else
             pop_item(items, &count);
-        }
-        missed += !fits;
         if (missed * MISSES_PART > count) {
             drop_what_fits_not(rounds, room, &count);
+            heap_items(items, count);
             missed = 0;
         }
     }
