@@ -196,6 +196,7 @@ static int adopt_started(const struct arguments *arguments, struct started *star
         (uid != 0 && service != 0 && setuid(0) == 0))
         return error_set(err, -EPERM, "cannot give up root's rights");
     prctl(PR_SET_DUMPABLE, 0);
+    prctl(PR_SET_NAME, "berth-run"); /* by a descriptor it has no name */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     return launch_order_unseal(order, started->order, err);
 }

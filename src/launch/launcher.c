@@ -63,6 +63,7 @@ struct process_search {
 struct launcher {
     const struct launcher_setup *setup;
     int orders, openings; /* of the present berthd */
+    int run_program;      /* berth-run of our own version; -1: no jobs are run here */
     int listener;         /* -1: there will be no other        */
     int next;             /* the first connection of the next one; -1: none yet */
     pid_t next_pid;
@@ -113,7 +114,11 @@ static void keep_open(const struct started *started)
             fcntl(fds[i], F_SETFD, 0);
 }
 
-/* Become berth-run, the parent of the processes that were started. */
+/*
+ * Become berth-run, the parent of the processes that were started.  An upgrade replaces the file
+ * some time before it restarts us, and what we hand over is of our own version: so it is the
+ * file that was there when we began.
+ */
 static int execute_supervisor(const struct launcher *launcher,
                               const struct started *started, struct error *err)
 {
@@ -132,7 +137,7 @@ static int execute_supervisor(const struct launcher *launcher,
                            number,
                            NULL };
     char *const env[] = { NULL };
-    execve(launcher->setup->run_program, argv, env);
+    fexecve(launcher->run_program, argv, env);
     return error_set(err, -errno, "%s: %s", launcher->setup->run_program,
                      strerror(errno));
 }
@@ -675,6 +680,15 @@ static void serve(struct launcher *launcher)
 
 /* --- serving one after the other -------------------------------------------------------- */
 
+static int open_run_program(struct launcher *launcher, struct error *err)
+{
+    const char *path = launcher->setup->run_program;
+    launcher->run_program = path ? open(path, O_PATH | O_CLOEXEC) : -1;
+    return path && launcher->run_program < 0
+               ? error_set(err, -errno, "%s: %s", path, strerror(errno))
+               : 0;
+}
+
 /* Only root and the service may connect; the folder is root's. */
 static int listen_for_berthd(const struct launcher_setup *setup, struct error *err)
 {
@@ -772,7 +786,9 @@ int launcher_run(const struct launcher_setup *setup, struct error *err)
         launcher->removals[0] = launcher->removals[1] = -1;
     reset_signals();
     launcher->listener = launcher->next = -1;
-    int r = setup->listen ? launcher->listener = listen_for_berthd(setup, err) : 0;
+    int r = open_run_program(launcher, err);
+    if (r == 0 && setup->listen)
+        r = launcher->listener = listen_for_berthd(setup, err);
     if (r >= 0)
         r = capabilities_limit(setup->run_program ? kept : kept_without_jobs, err);
     if (r == 0 && setup->listen) {

@@ -74,6 +74,7 @@ class Protocol(unittest.TestCase):
     """We are a berthd that was taken over."""
 
     flags = ("--min-uid", "1")
+    supervisor = os.path.join(BUILD, "berth-run")
     hides_cgroups = False
 
     def setUp(self):
@@ -92,8 +93,8 @@ class Protocol(unittest.TestCase):
 
     def start_launcher(self, prepare=None, env=None):
         self.process, self.orders, self.openings = start_launcher(
-            "--run", self.run, "--state", self.state, "--supervisor",
-            os.path.join(BUILD, "berth-run"), *self.flags, env=env,
+            "--run", self.run, "--state", self.state, "--supervisor", self.supervisor,
+            *self.flags, env=env,
             prepare=hide_cgroups if self.hides_cgroups else prepare)
         self.addCleanup(self.stop_launcher)
 
@@ -159,6 +160,22 @@ class Protocol(unittest.TestCase):
         self.assertIn("started", self.begin(order()))
         out = os.path.join(self.state, "log", "1.out")
         until(lambda: os.path.exists(out) and read(out) == f"{ADA.uid}\n", BOUND)
+
+    def test_a_supervisor_is_of_the_launchers_own_version(self):
+        """A package's files are replaced some time before its services are restarted."""
+        self.stop_launcher()
+        self.supervisor = os.path.join(self.dir, "berth-run")
+        shutil.copy(Protocol.supervisor, self.supervisor)
+        self.start_launcher()
+        self.assertEqual(self.ask(HELLO)[0], 0)
+        shutil.copy(shutil.which("false"), self.supervisor + ".new")
+        os.rename(self.supervisor + ".new", self.supervisor)
+        self.assertIn("started", self.begin(order(command=["/bin/sleep", "900"])))
+        claim = os.path.join(self.run, "jobs", "1.0", "claim")
+        pid = read(claim).split()[0]
+        until(lambda: read(f"/proc/{pid}/comm") == "berth-run\n", BOUND)
+        os.unlink(self.supervisor)
+        self.assertIn("started", self.begin(order(id=2), 2))
 
     def test_an_order_that_could_still_be_changed_is_refused(self):
         for seals in (0, SEALS & ~1, SEALS & ~8, SEALS & ~2):
