@@ -718,6 +718,14 @@ class Lock(Case):
         self.daemon.start()
         self.assert_unharmed()
 
+    def test_a_file_that_has_another_name_does_not_become_the_services(self):
+        self.daemon.stop()
+        linked = os.path.join(self.daemon.state, "linked")
+        os.link(self.secret, linked)
+        self.daemon.start()
+        os.unlink(linked)
+        self.assert_unharmed()
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -235,6 +235,15 @@ class Protocol(unittest.TestCase):
         self.assertEqual(int(found["SigIgn"], 16), 0)
         self.assertEqual(int(found["oom"]), 0)
 
+    def test_it_keeps_eleven_capabilities(self):
+        self.assert_lives()
+        kept = sum(1 << number for number in (
+            0, 1, 3, 5, 6, 7,  # CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID, SETUID
+            19, 21, 24, 29, 39))  # SYS_PTRACE, SYS_ADMIN, SYS_RESOURCE, AUDIT_WRITE, BPF
+        for line in read(f"/proc/{self.process.pid}/status").splitlines():
+            if line.startswith(("CapPrm:", "CapEff:", "CapInh:", "CapAmb:")):
+                self.assertEqual(int(line.split()[1], 16) & ~kept, 0, line)
+
     def test_a_supervisor_has_no_environment(self):
         self.stop_launcher()
         self.start_launcher(env={"SECRET": "of root"})
@@ -509,7 +518,12 @@ class Listener(unittest.TestCase):
         self.process = subprocess.Popen([os.path.join(BUILD, "berth-launch"), *words], env={})
         self.addCleanup(self.process.wait)
         self.addCleanup(self.process.kill)
-        until(lambda: os.path.exists(self.path), BOUND)
+        until(self.listens, BOUND)
+
+    def listens(self):
+        """As the kernel says; a connection would be one of a berthd."""
+        return any(words[3] == "00010000" and words[-1] == self.path for words in
+                   map(str.split, read("/proc/net/unix").splitlines()))
 
     def connect(self):
         wire = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
