@@ -59,7 +59,7 @@ static bool may_preempt(const void *self, job_id id, int64_t claim)
         return false;
     if (claim < 0)
         return true;
-    return berth->jobs[id].key_most_ns > claim &&
+    return value_key_most_ns(berth, berth->view, id) > claim &&
            value_key_ns(self, berth->view, id) > claim;
 }
 
@@ -224,7 +224,8 @@ static void enter_running(struct berth_policy *berth, const struct view *view,
         price_of_stopping(berth, view, id) / (job->gpus_now ? job->gpus_now : 1);
     tree_insert(&berth->price_pool, &berth->by_price[mine->seats_type], id,
                 (int64_t)(fmin(each, 1e9) * 1e6), job->id, 0);
-    mine->key_most_ns = value_key_most_ns(berth, view, id);
+    mine->key_until = 0;
+    mine->moves_until_ns = 0;
     set_timer(berth, view, id, value_changes_ns(berth, view, id));
     if (again)
         preempt_touch(&berth->preempt, id); /* it may take longer than expected */

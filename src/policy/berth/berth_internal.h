@@ -54,6 +54,9 @@ struct berth_job {
     double urgency;      /* factor on its value: its deadline                   */
     uint32_t queue_at;   /* its place in 'queue' plus 1; 0: does not wait       */
     int64_t key_most_ns; /* while it runs: its key is no larger                 */
+    uint64_t key_until;  /* so many jobs have finished plus 1; 0: not known yet */
+    int64_t moves_until_ns; /* no move pays after that; 0: not known yet        */
+    int64_t retry_ns;       /* while it waits: a preemption is tried again then */
 };
 
 #define FRESH_MAX 64
@@ -125,7 +128,7 @@ void value_observe(struct berth_policy *berth, const struct view *view,
 double value_left_s(const void *self, const struct view *view, job_id job);
 int64_t value_key_ns(const void *self, const struct view *view, job_id job);
 
-/* A running job's key will not be larger than this until an event of its own. */
+/* A running job's key is no larger than this; looked up while that cannot have changed. */
 int64_t value_key_most_ns(const struct berth_policy *berth, const struct view *view,
                           job_id job);
 

@@ -88,20 +88,38 @@ static double least_cost_s(const struct berth_policy *berth, const struct view *
                       : 0;
 }
 
-/* A move can pay, now or later: what it saves falls as the job goes on. */
+/*
+ * Until when a move can pay: what it saves, a part of what is left, falls as the job goes on.
+ * INT64_MIN: it runs on its fastest type.
+ */
+static int64_t moves_until_ns(const struct berth_policy *berth, const struct view *view,
+                              job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    double left_s = berth_left_s(berth, view, id);
+    double most_s = 0;
+    for (uint32_t type = 0; type < view->cluster->type_count; type++)
+        if ((job->types >> type & 1) &&
+            berth_slowness(berth, id, type) < berth_slowness(berth, id, job->type_now))
+            most_s = fmax(most_s, left_s - left_there_s(berth, view, id, type));
+    if (most_s <= 0)
+        return INT64_MIN;
+    double needed_s = least_cost_s(berth, view, id) * left_s / most_s;
+    int64_t end_ns = berth->running_pool.nodes[id].key;
+    return needed_s < 4e9 && end_ns > INT64_MIN / 2 ? end_ns - (int64_t)(needed_s * 1e9)
+                                                    : INT64_MIN;
+}
+
 static bool move_can_pay(const struct berth_policy *berth, const struct view *view,
                          job_id id)
 {
     const struct job *job = &view->jobs[id];
-    double most_s = 0;
+    struct berth_job *mine = &berth->jobs[id];
     if (job->state != JOB_RUNNING && job->gpus_now != job->gpus)
         return true; /* its rate is not known yet */
-    for (uint32_t type = 0; type < view->cluster->type_count; type++)
-        if ((job->types >> type & 1) &&
-            berth_slowness(berth, id, type) < berth_slowness(berth, id, job->type_now))
-            most_s = fmax(most_s, berth_left_s(berth, view, id) -
-                                      left_there_s(berth, view, id, type));
-    return most_s > 0 && most_s > least_cost_s(berth, view, id);
+    if (mine->moves_until_ns == 0)
+        mine->moves_until_ns = moves_until_ns(berth, view, id);
+    return view->now_ns < mine->moves_until_ns;
 }
 
 /* The first candidate of this type after 'last' (TREE_NONE: of all); others are marked. */

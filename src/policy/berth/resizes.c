@@ -239,6 +239,8 @@ void resizes_make(struct berth_policy *berth, const struct view *view,
     berth->decisions = 0;
     elastic_start(elastic, view);
     for (uint32_t type = 0; type < view->cluster->type_count; type++) {
+        if (elastic->placed_count == 0)
+            return;
         if (elastic->reason != ELASTIC_EPOCH &&
             view->free->shelves[type].gpu_count == 0)
             continue;

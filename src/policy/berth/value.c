@@ -43,6 +43,8 @@
 #define OVERRUN_PART \
     0.25 /* of the work done, expected to follow where it was exceeded */
 
+#define KEY_FALLS UINT64_MAX
+
 #define URGENT_MOST 4.0
 #define URGENT_SPAN 2.0
 #define RENEW_STEP 1.1   /* factors that have changed by less are not renewed */
@@ -259,14 +261,25 @@ int64_t value_key_ns(const void *self, const struct view *view, job_id id)
     return key_s < 4e9 ? (int64_t)(key_s * 1e9) : (int64_t)4e18;
 }
 
+/*
+ * The key of declared work falls while the job runs, that of a guess stays as it is until a job
+ * has finished.  An event of its own, and a guess that is exceeded, enter the job again.
+ */
 int64_t value_key_most_ns(const struct berth_policy *berth, const struct view *view,
                           job_id id)
 {
+    struct berth_job *mine = &berth->jobs[id];
     const struct job *job = &view->jobs[id];
-    const struct berth_job *mine = &berth->jobs[id];
+    uint64_t finished = (uint64_t)berth->history.finished_count + 1;
+    if (mine->key_until == KEY_FALLS || mine->key_until == finished)
+        return mine->key_most_ns;
     double steps = fmax(job_steps(job, view->now_ns), mine->reached);
-    bool falls = is_declared(job, steps) && mine->good_steps <= 0 && mine->urgency <= 1;
-    return falls ? value_key_ns(berth, view, id) : INT64_MAX;
+    bool plain = mine->good_steps <= 0 && mine->urgency <= 1;
+    bool falls = plain && is_declared(job, steps);
+    bool stays = plain && job->steps_total <= 0;
+    mine->key_until = falls ? KEY_FALLS : finished;
+    mine->key_most_ns = falls || stays ? value_key_ns(berth, view, id) : INT64_MAX;
+    return mine->key_most_ns;
 }
 
 int64_t value_changes_ns(const struct berth_policy *berth, const struct view *view,
