@@ -49,6 +49,25 @@ static void a_swap_is_made_if_it_pays(void **state)
     assert_false(plan_changes(w->plan, old));
 }
 
+/* A 128th of its run time later, with the next event or at the latest after 8 of these. */
+static void a_swap_that_did_not_pay_is_tried_again_soon(void **state)
+{
+    struct world *w = *state;
+    job_id old = world_running(w, a_job(4, 10000, 5000, 20));
+    job_id new = world_queued(w, a_job(4, 128, 10, 20));
+    world_decide(w, &policy_berth);
+    assert_false(plan_holds(w->plan, new));
+
+    world_job(w, old)->pause_ns = world_job(w, old)->grace_ns = SECONDS(5);
+    world_decide_again(w);
+    assert_false(plan_holds(w->plan, new));
+    assert_true(world_next_wake(w) <= w->state.view.now_ns + SECONDS(8));
+
+    world_pass(w, SECONDS(1));
+    world_decide_again(w);
+    assert_true(plan_holds(w->plan, new));
+}
+
 /* A guess that was exceeded: the job is expected to run on, not to make room at once. */
 static void a_job_that_ran_longer_than_guessed_is_not_waited_for(void **state)
 {
@@ -590,6 +609,7 @@ WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
 RUN_CASES(CASE(a_short_job_passes_one_that_does_not_fit),
           CASE(a_swap_is_made_if_it_pays),
+          CASE(a_swap_that_did_not_pay_is_tried_again_soon),
           CASE(a_job_that_ran_longer_than_guessed_is_not_waited_for),
           CASE(a_trial_spares_the_job_that_cannot_save),
           CASE(a_job_preempted_often_is_dear_but_not_untouchable),

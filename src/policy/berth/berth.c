@@ -41,8 +41,10 @@
 #include "model/reasons.h"
 #include "policy/berth/berth_internal.h"
 
-#define SWAPS_MAX 16   /* preemptions tested in one decision             */
-#define RENEWED_MAX 32 /* waiting jobs whose keys are checked in a decision */
+#define SWAPS_MAX 16    /* preemptions tested in one decision             */
+#define RETRY_PARTS 128 /* of a job's run time: after one a test is made again */
+#define RETRY_LATEST 8  /* parts after which that is done at the latest */
+#define RENEWED_MAX 32  /* waiting jobs whose keys are checked in a decision */
 
 /* --- which job may be preempted for which ------------------------------------------- */
 
@@ -273,6 +275,7 @@ static void enter_waiting(struct berth_policy *berth, const struct view *view,
     const struct job *job = &view->jobs[id];
     struct berth_job *mine = &berth->jobs[id];
     mine->trial = mine->by_age = mine->keeps = false;
+    mine->retry_ns = 0;
     if (!mine->aged && job->class == CLASS_BE &&
         ages_ns(berth, view, id) <= view->now_ns)
         mine->aged = true;
@@ -418,14 +421,28 @@ static void renew_keys(struct berth_policy *berth, const struct view *view)
 
 /* --- the others -------------------------------------------------------------------------- */
 
-/* Preempt jobs with larger keys for this one, if that pays. */
+/*
+ * Preempt jobs with larger keys for this one, if that pays.  If it did not, the test is made
+ * again when a small part of the job's run time has passed, with the next event.
+ */
 static bool swap_if_it_pays(struct berth_policy *berth, const struct view *view,
                             struct plan *plan, job_id id, int64_t key_ns)
 {
+    struct berth_job *mine = &berth->jobs[id];
     size_t mark = plan_mark(plan);
+    if (view->now_ns < mine->retry_ns) {
+        plan_wake(plan, mine->retry_ns + (RETRY_LATEST - 1) * mine->retry_each_ns);
+        return false;
+    }
     berth->preempt.rule = &by_order;
-    return preempt_for(&berth->preempt, view, plan, id, key_ns) &&
-           cost_test_pass(&berth->cost_test, view, plan, mark, id);
+    if (!preempt_for(&berth->preempt, view, plan, id, key_ns))
+        return false;
+    if (cost_test_pass(&berth->cost_test, view, plan, mark, id))
+        return true;
+    double left_s = fmin(value_left_s(berth, view, id), 1e9);
+    mine->retry_each_ns = (int64_t)(left_s * 1e9 / RETRY_PARTS);
+    mine->retry_ns = view->now_ns + mine->retry_each_ns;
+    return false;
 }
 
 /* The queue whose first job comes first: trial jobs are in it that are beyond their share. */

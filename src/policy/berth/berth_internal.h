@@ -38,25 +38,26 @@
 
 /* What the policy keeps about a live job. */
 struct berth_job {
-    bool runs;           /* in 'running' and 'by_price'                           */
-    bool timed;          /* in 'timers'                                           */
-    bool aged;           /* has waited too long: in 'aged' too while it waits      */
-    bool keeps;          /* nodes are kept for it, until it starts                 */
-    bool by_age;         /* started for that: only trial jobs preempt it           */
-    uint32_t aged_gpus;  /* of 'aged_gpus', its own                                */
-    bool trial;          /* runs as a trial job: no best-effort job preempts it   */
-    uint32_t seats_type; /* of the trees it is in                              */
-    uint32_t trial_gpus; /* of 'trial_gpus', its own                           */
-    double reached;      /* steps it has ever made, kept or not                */
-    uint32_t reports;    /* of its losses, so far                              */
-    double good_steps;   /* at which its model is good; 0: it is, or will not say */
-    double share;        /* factor on its value: its user's and its group's share */
-    double urgency;      /* factor on its value: its deadline                   */
-    uint32_t queue_at;   /* its place in 'queue' plus 1; 0: does not wait       */
-    int64_t key_most_ns; /* while it runs: its key is no larger                 */
-    uint64_t key_until;  /* so many jobs have finished plus 1; 0: not known yet */
+    bool runs;              /* in 'running' and 'by_price'                           */
+    bool timed;             /* in 'timers'                                           */
+    bool aged;              /* has waited too long: in 'aged' too while it waits      */
+    bool keeps;             /* nodes are kept for it, until it starts                 */
+    bool by_age;            /* started for that: only trial jobs preempt it           */
+    uint32_t aged_gpus;     /* of 'aged_gpus', its own                                */
+    bool trial;             /* runs as a trial job: no best-effort job preempts it   */
+    uint32_t seats_type;    /* of the trees it is in                              */
+    uint32_t trial_gpus;    /* of 'trial_gpus', its own                           */
+    double reached;         /* steps it has ever made, kept or not                */
+    uint32_t reports;       /* of its losses, so far                              */
+    double good_steps;      /* at which its model is good; 0: it is, or will not say */
+    double share;           /* factor on its value: its user's and its group's share */
+    double urgency;         /* factor on its value: its deadline                   */
+    uint32_t queue_at;      /* its place in 'queue' plus 1; 0: does not wait       */
+    int64_t key_most_ns;    /* while it runs: its key is no larger                 */
+    uint64_t key_until;     /* so many jobs have finished plus 1; 0: not known yet */
     int64_t moves_until_ns; /* no move pays after that; 0: not known yet        */
     int64_t retry_ns;       /* while it waits: a preemption is tried again then */
+    int64_t retry_each_ns;  /* and is, so long after it had failed              */
 };
 
 #define FRESH_MAX 64
