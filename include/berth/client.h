@@ -38,8 +38,8 @@ struct berth_client *berth_client_new(void);
 void berth_client_free(struct berth_client *client);
 
 /*
- * Report progress, as often as once per iteration; only the newest report per
- * second is sent.  Returns 0, or -EINVAL if 'loss' is not a finite number.
+ * Report progress, as often as once per iteration; only the newest report is sent, ten
+ * times a second at first and once after 20 seconds.  Returns 0, or -EINVAL if 'loss' is not a finite number.
  */
 int berth_client_report(struct berth_client *client, uint64_t iteration, double loss);
 

@@ -12,6 +12,8 @@ import time
 
 LINE_MAX = 256
 REPORT_EVERY_S = 1.0
+REPORT_PART = 20  # of the time since the first report, if that is less: short jobs count too
+REPORT_LEAST_S = 0.1
 CONNECT_EVERY_S = 1.0
 LOOK_EVERY_S = 0.1
 
@@ -50,6 +52,7 @@ class Client:
         self._told = {}
         self._loss = None
         self._connect_at = self._report_at = self._look_at = 0.0
+        self._first_at = 0.0
         self._hang_up()
 
     def after_fork(self):
@@ -90,7 +93,9 @@ class Client:
             if word == "report":
                 if not hurry and now < self._report_at:
                     continue
-                self._report_at = now + REPORT_EVERY_S
+                self._first_at = self._first_at or now
+                part = (now - self._first_at) / REPORT_PART
+                self._report_at = now + min(max(part, REPORT_LEAST_S), REPORT_EVERY_S)
                 text = f"{fact[1]} {number(self._loss)}"
             else:
                 text = str(fact)
@@ -160,7 +165,7 @@ class Client:
     # --- what is called
 
     def report(self, step, loss=None):
-        """The newest report per second is sent; the loss becomes a number only then, so
+        """The newest report is sent, once a second or sooner at first; the loss becomes a number only then, so
         that one on a GPU is not waited for at every step."""
         if self.alone:
             return

@@ -26,7 +26,8 @@ def count(steps):
 
 
 def report(step, loss=None):
-    """Say how far the job is.  May be called at every step; one report per second is sent."""
+    """Say how far the job is.  May be called at every step; the newest is sent, once a second or,
+    at first, sooner."""
     _progress["step"] = count(step)
     _client.report(_progress["step"], loss)
 

@@ -34,6 +34,10 @@
 #define SECOND_NS INT64_C(1000000000)
 #define CHECK_NS (SECOND_NS / 10) /* between two checks of the file */
 
+/* Between two reports: a part of the time since the first, so that short jobs are followed too. */
+#define REPORT_PART 20
+#define REPORT_LEAST_NS (SECOND_NS / 10)
+
 /* A number to be sent, and whether the peer has it. */
 struct fact {
     uint64_t value;
@@ -46,6 +50,7 @@ struct berth_client {
     pid_t owner;             /* process that connected; a forked child did not */
     bool must_stop, greeted;
     int64_t connect_at_ns, report_at_ns, check_at_ns; /* not before */
+    int64_t first_ns; /* when the first report was sent; 0: not yet */
     struct fact total, saved, step;
     double loss; /* of step; NAN: none */
     char in[PROTOCOL_LINE_MAX];
@@ -136,6 +141,14 @@ static void write_loss(char *text, size_t room, double loss)
     text[count] = '\0';
 }
 
+static int64_t report_interval(const struct berth_client *client, int64_t now)
+{
+    int64_t part = (now - client->first_ns) / REPORT_PART;
+    return part < REPORT_LEAST_NS ? REPORT_LEAST_NS
+           : part < SECOND_NS     ? part
+                                  : SECOND_NS;
+}
+
 static void append_report(struct berth_client *client, int64_t now)
 {
     char loss[48] = PROTOCOL_NO_LOSS, rest[96];
@@ -145,7 +158,9 @@ static void append_report(struct berth_client *client, int64_t now)
              loss);
     append_line(client, PROTOCOL_REPORT, rest);
     client->step.told = true;
-    client->report_at_ns = now + SECOND_NS;
+    if (client->first_ns == 0)
+        client->first_ns = now;
+    client->report_at_ns = now + report_interval(client, now);
 }
 
 /*

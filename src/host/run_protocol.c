@@ -51,6 +51,22 @@ static bool word_number(char **rest, double *ret)
     return word && run_number(word, ret);
 }
 
+bool run_report_read(struct run_report *report, char *rest)
+{
+    char *end;
+    *report = (struct run_report){ .loss = (double)NAN };
+    if (!word_number(&rest, &report->step))
+        return false;
+    const char *loss = run_word(&rest);
+    if (!loss || !word_number(&rest, &report->rate_per_s))
+        return false;
+    double value = strtod(loss, &end);
+    if (end != loss && *end == '\0' && isfinite(value))
+        report->loss = value;
+    word_number(&rest, &report->age_s); /* an older berth-run does not say it */
+    return true;
+}
+
 bool run_end_read(struct run_end *end, const char *line)
 {
     char text[RUN_LINE_MAX];

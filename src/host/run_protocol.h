@@ -2,11 +2,11 @@
  * run_protocol.h - the protocol between berthd and a supervisor: lines over run.sock.
  *
  *     to berth-run:    stop GRACE_MS    cancel GRACE_MS    kill    collected
- *     from berth-run:  started PID SECONDS_AGO STEPS_KEPT    report STEP LOSS RATE
+ *     from berth-run:  started PID SECONDS_AGO STEPS_KEPT    report STEP LOSS RATE AGE_S
  *                      saved STEP    total STEPS
  *                      ended HOW CODE SIGNAL STEPS SAVED CLEAN WHY…
  *
- * LOSS is '-' where there is none.  A berthd that connects is sent all that is known,
+ * LOSS is '-' where there is none; AGE_S is how long ago the job said STEP.  A berthd that connects is sent all that is known,
  * and then what changes.  The line 'ended …' is also the content of JOBDIR/status.
  * Each side ignores words that it does not know.
  */
@@ -42,6 +42,16 @@ size_t run_end_write(const struct run_end *end, char *text, size_t size);
 
 /* 'line' begins with "ended".  False: it is no such line. */
 bool run_end_read(struct run_end *end, const char *line);
+
+/* A report of progress: the rest of the line after its word. */
+struct run_report {
+    double step, rate_per_s;
+    double loss;  /* NAN: none */
+    double age_s; /* how long ago the job said the step */
+};
+
+/* False: it is none. */
+bool run_report_read(struct run_report *report, char *rest);
 
 /* Splits a stream of bytes into lines. */
 struct run_lines {

@@ -56,6 +56,9 @@
 #define DURABLE (1 * SECOND)      /* an end not collected by then is synced to disk */
 #define RATE_MEMORY_S 30.0        /* older reports say little about the present speed */
 #define REPORT_EVERY (1 * SECOND)
+#define REPORT_PART \
+    20 /* of the time it has run, if that is less: short jobs count too */
+#define REPORT_LEAST (SECOND / 20)
 #define LIMIT_GRACE (30 * SECOND) /* longest grace period after a time limit */
 #define OWN_GRACE (30 * SECOND)   /* longest grace period when the machine shuts down */
 #define ANSWER (2 * SECOND)       /* longest wait for the process that reads progress */
@@ -212,8 +215,8 @@ struct supervisor {
     double rate_per_s; /* as reported by the job; 0: it does not */
     bool own_steps;    /* progress is counted in steps, not in seconds */
     bool reported, report_pending;
-    int64_t report_sent_ns;
-    bool news_pending; /* its total or its checkpoint, for berthd */
+    int64_t report_sent_ns, step_ns; /* when the newest was sent; when it was heard */
+    bool news_pending;               /* its total or its checkpoint, for berthd */
     int64_t news_sent_ns;
 
     char output_path[PATH_MAX], ckpt_dir[PATH_MAX];
@@ -273,8 +276,11 @@ static size_t format_report(const struct supervisor *run, char *line, size_t siz
     if (!isnan(run->loss))
         snprintf(loss, sizeof loss, "%.9g", run->loss);
     double speed = run->rate_per_s > 0 ? run->rate_per_s : rate_per_s(&run->rate);
-    return (size_t)snprintf(line, size, "report %.17g %s %.9g\n", steps_now(run), loss,
-                            speed);
+    double age_s = run->own_steps && run->step_ns
+                       ? (double)(clock_now_ns() - run->step_ns) * 1e-9
+                       : 0;
+    return (size_t)snprintf(line, size, "report %.17g %s %.9g %.6f\n", steps_now(run),
+                            loss, speed, age_s);
 }
 
 /*
@@ -288,12 +294,21 @@ static size_t format_started(const struct supervisor *run, char *line, size_t si
                             ago_s, run->order->steps_kept);
 }
 
-/* Send the newest report, at most one a second. */
+/* Not before that the next report is sent. */
+static int64_t next_report_ns(const struct supervisor *run)
+{
+    int64_t part = (run->report_sent_ns - run->started_ns) / REPORT_PART;
+    if (run->report_sent_ns == 0)
+        return 0;
+    return run->report_sent_ns +
+           (part < REPORT_LEAST ? REPORT_LEAST : earlier_ns(part, REPORT_EVERY));
+}
+
+/* Send the newest report, with its age: at most one a second, more when the job is young. */
 static void send_report(struct supervisor *run)
 {
     int64_t at_ns = clock_now_ns();
-    if (!run->report_pending ||
-        (run->report_sent_ns && at_ns < run->report_sent_ns + REPORT_EVERY))
+    if (!run->report_pending || at_ns < next_report_ns(run))
         return;
     char line[RUN_LINE_MAX];
     send_to_berthd(&run->sockets, line, format_report(run, line, sizeof line));
@@ -303,8 +318,10 @@ static void send_report(struct supervisor *run)
 
 static void note_progress(struct supervisor *run, double step, double loss)
 {
-    if (!isnan(step))
+    if (!isnan(step)) {
         run->step = step;
+        run->step_ns = clock_now_ns();
+    }
     if (!isnan(loss))
         run->loss = loss;
     if (run->own_steps)
@@ -712,7 +729,7 @@ static int64_t next_deadline_ns(const struct supervisor *run)
     int64_t at_ns = run->cause != CAUSE_NONE || run->killing ? run->kill_ns : NEVER;
     at_ns = earlier_ns(at_ns, earlier_ns(run->limit_ns, run->warn_ns));
     if (run->report_pending)
-        at_ns = earlier_ns(at_ns, run->report_sent_ns + REPORT_EVERY);
+        at_ns = earlier_ns(at_ns, next_report_ns(run));
     if (run->news_pending)
         at_ns = earlier_ns(at_ns, run->news_sent_ns + REPORT_EVERY);
     if (run->reader.fd < 0)

@@ -182,13 +182,20 @@ class Tensor:
 
 
 class ClientSpeaks(WithPeer):
-    def test_the_newest_report_of_a_second_is_sent(self):
-        for step in range(1, 301):
+    def test_the_newest_report_is_sent_now_and_then(self):
+        """Ten a second at first, and one when it has reported for 20 seconds."""
+        for step in range(1, 26):
             self.client.report(step, 1.5)
-            self.now += 0.01
+            self.now += 0.0101
         self.peer.answer()
-        self.assertEqual(self.peer.heard(), ["hello 1", "report 1 1.5", "report 101 1.5",
-                                             "report 201 1.5"])
+        self.assertEqual(self.peer.heard(), ["hello 1", "report 1 1.5", "report 11 1.5",
+                                             "report 21 1.5"])
+        self.now += 30
+        for step in range(26, 301):
+            self.client.report(step, 1.5)
+            self.now += 0.0101
+        self.assertEqual(self.peer.heard(), ["report 26 1.5", "report 126 1.5",
+                                             "report 226 1.5"])
         self.client.close()
         self.assertEqual(self.peer.heard(), ["report 300 1.5"])
 

@@ -178,17 +178,25 @@ static void a_report_says_step_and_loss(void **state)
     assert_null(heard(peer));
 }
 
-static void only_the_newest_report_of_a_second_is_sent(void **state)
+/* Ten a second at first, and one when the job has reported for 20 seconds. */
+static void the_newest_report_is_sent_now_and_then(void **state)
 {
     struct peer *peer = *state;
     struct berth_client *client = connected(peer);
 
-    for (uint64_t step = 1; step <= 3000; step++) {
+    for (uint64_t step = 1; step <= 250; step++) {
         berth_client_report(client, step, 1.5);
         clock_ms++;
     }
-    assert_string_equal(heard(peer),
-                        "report 1 1.5\nreport 1001 1.5\nreport 2001 1.5\n");
+    assert_string_equal(heard(peer), "report 1 1.5\nreport 101 1.5\nreport 201 1.5\n");
+    clock_ms += 30000;
+    berth_client_report(client, 251, 1.5);
+    assert_string_equal(heard(peer), "report 251 1.5\n");
+    for (uint64_t step = 252; step <= 3000; step++) {
+        clock_ms++;
+        berth_client_report(client, step, 1.5);
+    }
+    assert_string_equal(heard(peer), "report 1251 1.5\nreport 2251 1.5\n");
     berth_client_free(client);
     assert_string_equal(heard(peer), "report 3000 1.5\n");
 }
@@ -681,7 +689,7 @@ static void a_forked_child_has_its_own_connection(void **state)
 }
 
 RUN_CASES(
-    CASE(a_report_says_step_and_loss), CASE(only_the_newest_report_of_a_second_is_sent),
+    CASE(a_report_says_step_and_loss), CASE(the_newest_report_is_sent_now_and_then),
     CASE(asking_sends_the_report_that_is_due),
     CASE(a_checkpoint_is_sent_at_once_with_the_step_before_it),
     CASE(a_loss_that_is_no_number_is_refused),
