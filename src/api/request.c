@@ -61,6 +61,7 @@ static const struct field fields[] = {
     { "entity", FIELD_WORD, SPEC(entity), .max = REQUEST_NAME_MAX },
     { "deadline", FIELD_TIME, SPEC(deadline_ns), .max = SECONDS_MAX },
     { "kind", FIELD_WORD, SPEC(kind), .max = REQUEST_NAME_MAX },
+    { "step_time_s", FIELD_NUMBER, SPEC(step_s), .min = 1e-9, .max = 1e9 },
     { "output", FIELD_WORD, LAUNCH(out), .max = REQUEST_PATH_MAX },
     { "error", FIELD_WORD, LAUNCH(err), .max = REQUEST_PATH_MAX },
     { "ckpt_dir", FIELD_WORD, LAUNCH(ckpt_dir), .max = REQUEST_PATH_MAX },
@@ -474,6 +475,39 @@ static uint32_t cpus_unless_said(const struct job_spec *spec)
     return spec->gpus == 0 ? 1000 : 0;
 }
 
+static bool ends_in(const char *word, const char *end)
+{
+    size_t count = strlen(word);
+    size_t tail = strlen(end);
+    return count > tail && strcmp(word + count - tail, end) == 0;
+}
+
+/*
+ * What the command runs, as jobs are told apart by it: a file of Python or of a shell among its
+ * words, else the first word after the name of an interpreter, else the first word.
+ */
+static const char *find_program(const char *const *argv)
+{
+    static const char *const interpreters[] = { "python", "bash", "sh", "env",
+                                                "torchrun" };
+    const char *program = argv ? argv[0] : NULL;
+    for (uint32_t i = 0; program && argv[i]; i++)
+        if (argv[i][0] != '-' && (ends_in(argv[i], ".py") || ends_in(argv[i], ".sh")))
+            return strrchr(argv[i], '/') ? strrchr(argv[i], '/') + 1 : argv[i];
+    if (!program)
+        return NULL;
+    const char *slash = strrchr(program, '/');
+    program = slash ? slash + 1 : program;
+    for (uint32_t i = 0; i < sizeof interpreters / sizeof *interpreters; i++) {
+        if (strncmp(program, interpreters[i], strlen(interpreters[i])) != 0)
+            continue;
+        for (uint32_t w = 1; argv[w]; w++)
+            if (argv[w][0] != '-')
+                return argv[w];
+    }
+    return program;
+}
+
 /* Rules about several fields, and values that follow from others. */
 static int complete_request(struct request_reader *reader, const struct json *json)
 {
@@ -506,6 +540,7 @@ static int complete_request(struct request_reader *reader, const struct json *js
                        !json_get(json, "ckpt_s") && !json_get(json, "signal") &&
                        !launch->ckpt_dir;
     launch->name = spec->name;
+    spec->program = find_program(launch->argv);
     launch->has_steps = spec->steps > 0;
     launch->te = spec->class == CLASS_TE;
     return 0;

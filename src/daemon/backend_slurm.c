@@ -417,19 +417,6 @@ static int accept_job(struct daemon *daemon, const struct slurm_newcomer *newcom
     return r;
 }
 
-/* A kind without known throughput is skipped and logged. */
-static void forget_unknown_kind(struct daemon *daemon, struct json *request,
-                                uint64_t id)
-{
-    const char *kind = json_text_at(request, "kind");
-    if (!*kind || throughput_find(&daemon->rates, kind) != KIND_NONE)
-        return;
-    fprintf(stderr,
-            "berthd: job %" PRIu64 ": comment: kind: no throughput is known for it\n",
-            id);
-    json_remove(request, "kind");
-}
-
 static int submit_job(void *context, const struct slurm_newcomer *newcomer,
                       struct error *err)
 {
@@ -446,7 +433,6 @@ static int submit_job(void *context, const struct slurm_newcomer *newcomer,
     if (r < 0)
         return r;
     struct json *request = request_of(newcomer);
-    forget_unknown_kind(daemon, request, (uint64_t)json_count_at(job, "id"));
     r = accept_job(daemon, newcomer, request, err);
     json_free(request);
     return r;

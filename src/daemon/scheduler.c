@@ -475,12 +475,17 @@ static int init_engine(struct scheduler *scheduler, struct error *err)
                                   .flow_settings = flow_settings,
                                   .executor = scheduler->executor,
                                   .job_max = scheduler->job_max,
-                                  .seed = 1 };
+                                  .seed = 1,
+                                  .learns = true };
     r = engine_init(&scheduler->engine, &scheduler->life, &setup, err);
+    if (r < 0)
+        return r;
+    struct state *state = &scheduler->engine.state;
+    admission_learn(&scheduler->admission, state->view.rates, &state->rates);
     scheduler->engine.clock_ns = clock_now_ns;
     scheduler->engine.tell_past = tell_past;
     scheduler->engine.past_context = scheduler;
-    return r;
+    return 0;
 }
 
 static int recover_jobs(struct scheduler *scheduler, const uint64_t *foreign,
@@ -599,10 +604,8 @@ const char *scheduler_refuses_starts(const struct scheduler *scheduler)
 static void complete_event(struct scheduler *scheduler, struct event *event)
 {
     clean_reason(scheduler, event);
-    if (event->kind == EVENT_PROGRESS) {
+    if (event->kind == EVENT_PROGRESS)
         event->steps_total = scheduler->jobs[event->job].total;
-        event->measured = event->rate_per_s > 0;
-    }
     if (event->kind != EVENT_FAILED && event->kind != EVENT_LOST)
         return;
     const struct job *job = &scheduler->engine.state.jobs[event->job];

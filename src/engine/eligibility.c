@@ -205,8 +205,8 @@ void eligibility_tell(struct engine *engine, const struct event *event)
 {
     struct eligibility *own = &engine->eligibility;
     const struct view *view = &engine->state.view;
-    bool withheld =
-        event->kind == EVENT_HELD && own->known[event->job] == ELIGIBLE_LATER;
+    bool withheld = (event->kind == EVENT_HELD || event->kind == EVENT_RATED) &&
+                    own->known[event->job] == ELIGIBLE_LATER;
     if (engine->policy->observe && !withheld)
         engine->policy->observe(engine->policy_self, view, event);
     if (own->known_count == 0 && view->calendar->count == 0)

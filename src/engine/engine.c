@@ -8,7 +8,9 @@
 #include "executor/executor.h"
 #include "flow/flow.h"
 #include "model/plan.h"
+#include "model/state_rates.h"
 #include "policy/policy.h"
+#include "predict/rate_completion.h"
 
 #define ROUND_BYTES (256 * 1024)
 #define TIMED_EVERY 8 /* decisions: asking the clock takes longer than many of them */
@@ -81,6 +83,8 @@ int engine_init(struct engine *engine, struct arena *run,
                                .boundary_ns = INT64_MAX,
                                .calendar_ns = INT64_MAX };
     state_init(&engine->state, run, setup->cluster, setup->rates, setup->job_max);
+    if (setup->learns)
+        state_learn(&engine->state, run);
     eligibility_init(&engine->eligibility, run, setup->job_max,
                      setup->cluster->node_count);
     engine->plan = plan_new(&engine->state, run);
@@ -136,6 +140,36 @@ static void apply_event(struct engine *engine, struct event *event)
             &engine->observers[__builtin_ctz(left)];
         observer->event(observer->self, view, event);
     }
+}
+
+/* --- rates that are learned ----------------------------------------------------------- */
+
+static void mark_kind(void *context, uint32_t kind)
+{
+    struct engine *engine = context;
+    state_mark_kind(&engine->state, kind);
+}
+
+/* The policy orders the job anew; one that the calendar withholds it does not know. */
+static void tell_rated(void *context, job_id job)
+{
+    struct engine *engine = context;
+    struct event event = { .at_ns = engine->state.view.now_ns,
+                           .kind = EVENT_RATED,
+                           .job = job,
+                           .generation = engine->state.jobs[job].generation };
+    if (engine->state.jobs[job].state != JOB_HELD)
+        eligibility_tell(engine, &event);
+}
+
+/* What was reported changes what is expected of all jobs of a kind, and of kinds like it. */
+static void learn_rates(struct engine *engine)
+{
+    struct state *state = &engine->state;
+    if (rate_table_is_stale(&state->rates))
+        rate_completion_update(&state->rates, mark_kind, engine);
+    if (state->rated_count > 0)
+        state_rate_jobs(state, tell_rated, engine);
 }
 
 /* All live jobs in order of submission, which is the order of a policy's queue. */
@@ -652,6 +686,8 @@ int engine_step(struct engine *engine, int64_t now_ns, struct event *events,
         if (events[i].kind == EVENT_CANCELLED)
             order_cancelled_stop(engine, events[i].job);
     }
+    if (engine->state.learns)
+        learn_rates(engine);
     bool kept = !keep_calendar(engine, now_ns, reserved);
     bool idle = count == 0 && engine->flow_wake_ns <= now_ns;
     note_wake(engine);

@@ -93,6 +93,7 @@ struct engine_setup {
     void *executor_self;
     uint32_t job_max;
     uint64_t seed;
+    bool learns; /* rates of jobs without a row in 'rates', from their reports */
 };
 
 /* Everything lives in 'run'. */

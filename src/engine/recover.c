@@ -14,6 +14,7 @@
 #include "model/allocation.h"
 #include "model/cluster.h"
 #include "store/db.h"
+#include "store/rate_rows.h"
 #include "store/rows.h"
 #include "store/store.h"
 
@@ -370,7 +371,11 @@ int recover_state(const struct recover_setup *setup, struct error *err)
     struct recovery rec = { .setup = setup, .state = &setup->engine->state };
     arena_init(&rec.arena, 0);
     rec.losses = rows_select_losses(store_reader(setup->store));
-    int r = read_jobs(&rec, err);
+    int r = 0;
+    if (rec.state->learns)
+        r = rate_rows_read(store_reader(setup->store), &rec.state->rates, err);
+    if (r == 0)
+        r = read_jobs(&rec, err);
     if (r == 0)
         restore_jobs(&rec);
     if (r == 0)

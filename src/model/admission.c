@@ -5,11 +5,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "model/cluster.h"
 #include "model/node_set.h"
 #include "model/placement.h"
+#include "model/rate_table.h"
 #include "model/throughput.h"
 
 void admission_init(struct admission *admission, const struct cluster *cluster,
@@ -59,6 +61,42 @@ static uint32_t hash_name(const char *name)
             hash = hash_bytes(hash, name, 1);
     uint32_t folded = (uint32_t)(hash ^ hash >> 32);
     return folded ? folded : 1;
+}
+
+void admission_learn(struct admission *admission, const struct throughput *rates,
+                     struct rate_table *learned)
+{
+    admission->rates = rates;
+    admission->learned = learned;
+}
+
+/* Runs of one program are called alike but for their numbers, each of which is a '#'. */
+static void put_name(struct buf *buf, const char *name)
+{
+    for (uint32_t i = 0; *name && i < RATE_NAME_MAX; name++, i++) {
+        bool digit = *name >= '0' && *name <= '9';
+        bool goes_on = digit && buf->count > 0 && buf->bytes[buf->count - 1] == '#';
+        if (!goes_on)
+            buf_add(buf, digit ? "#" : name, 1);
+    }
+}
+
+/* "lr-#:train.py:anna:2" of a job that declares no kind. */
+static uint32_t find_learned(struct admission *admission, const struct job_spec *spec)
+{
+    struct buf buf;
+    buf_init(&buf, 8 * RATE_NAME_MAX);
+    if (spec->kind) {
+        buf_text(&buf, spec->kind);
+    } else {
+        put_name(&buf, spec->name ? spec->name : "");
+        buf_text(&buf, ":");
+        put_name(&buf, spec->program ? spec->program : "");
+        buf_print(&buf, ":%s:%u", spec->user ? spec->user : "", spec->gpus);
+    }
+    uint32_t kind = rate_table_add_kind(admission->learned, buf.bytes, spec->submit_ns);
+    buf_release(&buf);
+    return kind == KIND_NONE ? 0 : kind + 1;
 }
 
 uint32_t admission_user(struct admission *admission, const char *name)
@@ -365,6 +403,8 @@ int admission_make_job(struct admission *admission, const struct job_spec *spec,
                        .weight = spec->weight > 0 ? spec->weight : 1,
                        .deadline_ns = spec->deadline_ns,
                        .step_s = spec->step_s > 0 ? spec->step_s : 1,
+                       .pace = 1,
+                       .paced = spec->step_s > 0,
                        .fixed_s = spec->fixed_s,
                        .bytes_per_step = spec->bytes_per_step,
                        .sync = spec->sync,
@@ -375,10 +415,13 @@ int admission_make_job(struct admission *admission, const struct job_spec *spec,
         job.curve = (struct learning){ 0 }; /* not known beforehand */
     if (spec->kind) {
         job.kind = throughput_find(admission->rates, spec->kind);
-        if (job.kind == KIND_NONE)
+        if (job.kind == KIND_NONE && !admission->learned)
             return error_set(err, -ERANGE, "no throughput is known for kind '%.80s'",
                              spec->kind);
     }
+    job.paced = job.paced || job.kind != KIND_NONE;
+    if (job.kind == KIND_NONE && admission->learned && spec->gpus > 0)
+        job.learned = find_learned(admission, spec);
     int r = 0;
     if (spec->nodelist || spec->exclude || spec->within)
         r = take_set(admission, spec, &job, err);

@@ -8,12 +8,15 @@
 
 struct cluster;
 struct error;
+struct rate_table;
 struct throughput;
 
 /* Names of entities and of users, numbered as they are met; 0 is none. */
 struct admission {
     const struct cluster *cluster;
     const struct throughput *rates;
+    struct rate_table
+        *learned; /* kinds that rates are learned of; NULL: no rates are */
     struct arena names;
     struct map entities; /* hash of the name to its number */
     uint32_t entity_count;
@@ -24,6 +27,13 @@ struct admission {
 
 void admission_init(struct admission *admission, const struct cluster *cluster,
                     const struct throughput *rates);
+
+/*
+ * From now on jobs without a row in the table of throughputs are of a learned kind: the one
+ * they declare, or one by their name without numbers, their program, user and GPUs.
+ */
+void admission_learn(struct admission *admission, const struct throughput *rates,
+                     struct rate_table *learned);
 void admission_release(struct admission *admission);
 
 /* The number of a user (job.user); 0: NULL or no name. */

@@ -17,11 +17,11 @@ const char *event_name(enum event_kind kind)
         [EVENT_NODE_UP] = "node_up",     [EVENT_PLACED] = "placed",
         [EVENT_RECALLED] = "recalled",   [EVENT_RESIZING] = "resizing",
         [EVENT_RENEWED] = "renewed",     [EVENT_LEVELLED] = "levelled",
-        [EVENT_ADOPTED] = "adopted",     [EVENT_WAKE] = "wake",
-        [EVENT_CLOSED] = "closed",       [EVENT_DROPPED] = "dropped",
-        [EVENT_CHANGED] = "changed",     [EVENT_FOREIGN] = "foreign",
-        [EVENT_RESTORED] = "restored",   [EVENT_RESERVED] = "reserved",
-        [EVENT_BOUNDARY] = "boundary",
+        [EVENT_ADOPTED] = "adopted",     [EVENT_RATED] = "rated",
+        [EVENT_WAKE] = "wake",           [EVENT_CLOSED] = "closed",
+        [EVENT_DROPPED] = "dropped",     [EVENT_CHANGED] = "changed",
+        [EVENT_FOREIGN] = "foreign",     [EVENT_RESTORED] = "restored",
+        [EVENT_RESERVED] = "reserved",   [EVENT_BOUNDARY] = "boundary",
     };
     return names[kind];
 }
@@ -64,6 +64,18 @@ bool event_ends_waiting(const struct event *event, const struct view *view)
     default:
         return false;
     }
+}
+
+bool event_changes_running(const struct event *event, const struct view *view)
+{
+    return event->kind == EVENT_LOADED || event->kind == EVENT_PROGRESS ||
+           event->kind == EVENT_RESIZED ||
+           (event->kind == EVENT_RATED && job_runs(&view->jobs[event->job]));
+}
+
+bool event_rates_waiting(const struct event *event, const struct view *view)
+{
+    return event->kind == EVENT_RATED && view->jobs[event->job].state == JOB_WAITING;
 }
 
 bool event_makes_running(const struct event *event, const struct view *view)

@@ -49,6 +49,7 @@ enum event_kind {
 
     /* to a policy only */
     EVENT_ADOPTED, /* a policy takes over: this job waits or runs */
+    EVENT_RATED,   /* the job's expected rates have changed       */
     EVENT_WAKE,    /* the time it asked for                       */
     EVENT_KIND_COUNT
 };
@@ -121,6 +122,7 @@ struct event {
             double loss;          /* NAN: none                                   */
             double steps_total;   /* PROGRESS: steps in all; 0: not reported     */
             double steps_saved;   /* PROGRESS: in a checkpoint; 0: not reported  */
+            int64_t age_ns;       /* PROGRESS: so long ago the steps were made   */
         };
         struct { /* RECALLED */
             int64_t grace_ns;
@@ -152,6 +154,12 @@ const char *rule_name(enum rule rule);
 struct view;
 bool event_makes_waiting(const struct event *event, const struct view *view);
 bool event_ends_waiting(const struct event *event, const struct view *view);
+
+/* A job that runs may end at another time than was expected before. */
+bool event_changes_running(const struct event *event, const struct view *view);
+
+/* The job waits, and its place in an order by its work or its rates may be another one. */
+bool event_rates_waiting(const struct event *event, const struct view *view);
 
 /* The same for preemptible jobs: they hold seats and are not about to change their size. */
 bool event_makes_running(const struct event *event, const struct view *view);

@@ -56,6 +56,7 @@ struct job_spec {
     const char *user;
     const char *entity;   /* group for two-level sharing; or NULL                   */
     const char *kind;     /* row of the throughput table; NULL: 1 step = 1 s alone  */
+    const char *program;  /* what it runs, to tell kinds apart; or NULL             */
     const char *types;    /* accelerator types allowed: "v100|p100"; NULL: any      */
     const char *nodelist; /* nodes that are among its own: "n2,n3"; or NULL       */
     const char *exclude;  /* nodes that never are; or NULL                        */
@@ -163,6 +164,8 @@ struct job {
     int64_t served_ns;      /* GPU-time in seats, before 'since_ns'           */
     int64_t deadline_ns;
     uint32_t preemptions;
+    uint32_t learned; /* 1 + its kind in the learned rates (rate_table.h); 0: none */
+    double pace;      /* its rates beside those learned of its kind           */
 
     /* what fewer events need */
     uint32_t failures;
@@ -170,6 +173,7 @@ struct job {
     uint32_t entity;    /* 0: none */
     uint32_t name;      /* hash of its name without numbers; 0: none   */
     bool loses_work;    /* when it is stopped: it did, or nothing says that it saves */
+    bool paced;         /* its rate was declared, told or reported              */
     double steps_saved; /* in the last checkpoint it reported; 0: none    */
     double loss;        /* last reported; NAN: none                       */
     double weight;

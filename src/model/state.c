@@ -15,6 +15,7 @@
 #include "model/cluster.h"
 #include "model/node_set.h"
 #include "model/sharing.h"
+#include "model/state_rates.h"
 #include "model/throughput.h"
 
 #define NONE UINT32_MAX
@@ -82,6 +83,9 @@ void state_init(struct state *state, struct arena *run, const struct cluster *cl
 
 void state_release(struct state *state)
 {
+    if (state->learns)
+        rate_table_release(&state->rates);
+    state->learns = false;
     if (state->ids)
         map_release(&state->ids->slots);
     state->ids = NULL;
@@ -163,6 +167,14 @@ static void add_loss(struct state *state, struct job *job, double steps, double 
 
 /* --- what each event does -------------------------------------------------------- */
 
+/* The job is where it was not before: its next reports are the first from there. */
+static void begin_track(struct state *state, job_id id)
+{
+    const struct job *job = &state->jobs[id];
+    if (state->learns && job->learned)
+        state->tracks[id] = (struct rate_track){ .base = log(job->pace) };
+}
+
 static void apply_submitted(struct state *state, struct event *event)
 {
     job_id id = state->free_slot;
@@ -193,6 +205,7 @@ static void apply_submitted(struct state *state, struct event *event)
     job->sent_bytes = 0;
     job->level = 0;
     job->leaving = false;
+    job->pace = 1;
     for (uint32_t t = 0; t < state->view.cluster->type_count; t++)
         state->served_ns[(size_t)id * state->view.cluster->type_count + t] = 0;
 
@@ -200,6 +213,10 @@ static void apply_submitted(struct state *state, struct event *event)
         state->id_next = job->id + 1;
     if (state->ids->wanted)
         map_put(&state->ids->slots, job->id, id);
+    if (state->learns && job->learned) {
+        rate_table_enter(&state->rates, job->learned - 1, event->at_ns);
+        begin_track(state, id);
+    }
     state->live_count++;
     state->waiting_count += job->state == JOB_WAITING;
     state->view.closed = false; /* this job was not expected */
@@ -215,6 +232,9 @@ static void end_job(struct state *state, job_id id)
         state->losses[job->loss_ring].next_free = state->loss_free;
         state->loss_free = job->loss_ring;
     }
+    if (state->learns && job->learned)
+        rate_table_leave(&state->rates, job->learned - 1);
+    job->learned = 0;
     job->state = JOB_FREE;
     node_set_drop(job->set);
     job->set = NULL; /* it may be another job's by the next read */
@@ -276,6 +296,7 @@ static void apply_started(struct state *state, struct job *job,
     job->rate_per_s =
         event->rate_per_s > 0 ? event->rate_per_s : expected_rate(state, job);
     state->seated_count++;
+    begin_track(state, (job_id)(job - state->jobs));
 }
 
 static void apply_lost(struct state *state, job_id id, const struct event *event)
@@ -343,6 +364,7 @@ static void apply_resized(struct state *state, job_id id, const struct event *ev
     job->anchor_ns = event->at_ns;
     job->rate_per_s =
         event->rate_per_s > 0 ? event->rate_per_s : expected_rate(state, job);
+    begin_track(state, id);
 }
 
 /*
@@ -404,13 +426,15 @@ static void apply_restored(struct state *state, struct job *job,
 }
 
 /*
- * How long a step really takes.  Without a row in the throughput table a job's rates on all
- * types are proportional, so a measurement on one type holds for all.
+ * How fast the job really is.  One that is of no kind has nothing but its own reports: a
+ * measurement on one type holds for all.
  */
-static void learn_rate(const struct state *state, struct job *job,
-                       const struct event *event)
+static void learn_rate(struct state *state, struct job *job, const struct event *event)
 {
-    if (!event->measured || event->rate_per_s <= 0 || job->kind != KIND_NONE ||
+    if (!event->measured ||
+        state_learn_report(state, event->job, event->steps,
+                           event->at_ns - event->age_ns) ||
+        event->rate_per_s <= 0 || job->kind != KIND_NONE ||
         job->type_now == TYPE_NONE || job->partner != JOB_NONE)
         return;
     double expected = throughput_rate(state->view.rates, job, job->type_now,
@@ -509,6 +533,8 @@ static void clamp_report(const struct job *job, struct event *event)
         event->steps = fmin(job_steps(job, event->at_ns), STEPS_MAX);
     if (!(event->steps_reached >= 0 && event->steps_reached <= STEPS_MAX))
         event->steps_reached = event->steps;
+    if (!(event->age_ns >= 0 && event->age_ns <= event->at_ns - job->anchor_ns))
+        event->age_ns = 0;
 }
 
 static void node_changed(struct state *state, const struct event *event)
@@ -579,7 +605,7 @@ bool state_apply(struct state *state, struct event *event)
             job->rate_per_s = event->rate_per_s;
         break;
     case EVENT_PROGRESS:
-        move_anchor(job, event->at_ns, job->rate_per_s);
+        move_anchor(job, event->at_ns - event->age_ns, job->rate_per_s);
         job->steps = event->steps;
         learn_rate(state, job, event);
         if (event->steps_total > 0)
@@ -590,6 +616,8 @@ bool state_apply(struct state *state, struct event *event)
         }
         if (event->rate_per_s > 0)
             job->rate_per_s = event->rate_per_s;
+        if (event->rate_per_s > 0 && event->measured)
+            job->paced = true;
         if (!isnan(event->loss))
             add_loss(state, job, event->steps, event->loss);
         break;

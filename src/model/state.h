@@ -7,6 +7,8 @@
 #include "model/calendar.h"
 #include "model/event.h"
 #include "model/free_index.h"
+#include "model/rate_table.h"
+#include "model/throughput.h"
 #include "model/view.h"
 
 struct arena;
@@ -55,6 +57,14 @@ struct state {
     bool *node_down;
     uint64_t *foreign; /* by node: accelerators in use by others than our jobs */
     struct calendar calendar;
+
+    bool learns;                  /* rates are learned from reports             */
+    struct rate_table rates;      /* so far                                     */
+    struct throughput throughput; /* as given, with what was learned            */
+    struct rate_track *tracks;    /* by slot: what jobs reported last           */
+    job_id *rated;                /* jobs whose expected rates have changed     */
+    uint32_t rated_count;
+    bool *is_rated; /* by slot */
 
     int64_t *served_ns; /* GPU-time by [slot * type_count + type] */
 

@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "model/cluster.h"
 #include "model/published.h"
+#include "model/rate_table.h"
 
 #define RATE_MAX 1e9          /* steps per second */
 #define KIND_BYTES_MAX 200    /* of a kind's name  */
@@ -670,6 +671,14 @@ double throughput_rate(const struct throughput *table, const struct job *job,
     double speed = 1;
     if (type < table->cluster->type_count)
         speed = table->cluster->types[type].speed;
+    if (job->learned && table->learned) {
+        double rate = rate_table_per_s(table->learned, job->learned - 1,
+                                       (struct rate_place){ type, gpus, spread });
+        if (rate > 0)
+            return rate * job->pace;
+        if (type < table->cluster->type_count)
+            speed = table->learned->typical[type];
+    }
     double step_s = job->step_s > 0 ? job->step_s : 1;
     if (job->fixed_s > 0)
         return speed / ((step_s - job->fixed_s) * job->gpus / gpus + job->fixed_s);

@@ -11,6 +11,7 @@
 struct arena;
 struct cluster;
 struct error;
+struct rate_table;
 
 #define RATE_SIZES 8 /* gangs of 1, 2, 4, … 128 */
 
@@ -33,6 +34,8 @@ struct throughput_row {
  */
 struct throughput {
     const struct cluster *cluster;
+    const struct rate_table
+        *learned; /* of jobs without a row here; NULL: none are      */
     struct throughput_row *rows;
     uint32_t row_count;
     uint32_t *index; /* 1 + row by hash of the name; NULL: look at each */
@@ -71,9 +74,9 @@ int throughput_parse(struct throughput *table, struct arena *arena, const char *
 uint32_t throughput_find(const struct throughput *table, const char *name);
 
 /*
- * Steps per second of 'job' with 'gpus' accelerators of a type.  A job without a row
- * makes a step in step_s, one per second unless it is set, at the size it asked
- * for; times the type's speed.  With another size all of that but fixed_s is divided
+ * Steps per second of 'job' with 'gpus' accelerators of a type: of its row; without one, as
+ * learned of its kind.  Where nothing was, it makes a step in step_s, one per second unless
+ * it is set, at the size it asked for; times the type's speed.  With another size all of that but fixed_s is divided
  * anew.  One that asks for no accelerator makes one step per second beside any of them.
  */
 double throughput_rate(const struct throughput *table, const struct job *job,

@@ -95,6 +95,7 @@ static bool is_surprise(const struct backfill *b, const struct view *view,
         return b->runs[event->job] && b->pool.nodes[event->job].key != view->now_ns;
     case EVENT_LOADED:
     case EVENT_PROGRESS:
+    case EVENT_RATED:
         return b->runs[event->job] &&
                b->pool.nodes[event->job].key != done_ns(view, event->job);
     case EVENT_LOST:
@@ -118,19 +119,22 @@ static void backfill_observe(void *self, const struct view *view,
         forget_reservation(b);
     /* Jobs that may not be preempted count too: the head waits for their ends. */
     if (event->kind == EVENT_STARTED || event->kind == EVENT_RESIZED ||
-        event->kind == EVENT_ADOPTED || event->kind == EVENT_LOADED ||
-        event->kind == EVENT_PROGRESS)
+        event->kind == EVENT_ADOPTED || event_changes_running(event, view))
         enter_running(b, view, event->job);
     else if (event_ends_running(event, view))
         leave_running(b, event->job);
     preempt_observe(&b->preempt, view, event);
 
-    if (event_makes_waiting(event, view)) {
+    bool rated = event_rates_waiting(event, view);
+    if (rated)
+        sizes_remove(&b->sizes, view, event->job);
+    if (event_makes_waiting(event, view) || rated) {
         const struct job *job = &view->jobs[event->job];
         int64_t run_ns = view_work_left_at_most_ns(view, event->job);
         if (run_ns < INT64_MAX)
             run_ns += job->load_ns;
-        fifo_queue_add(&b->waiting, view, event->job);
+        if (!rated)
+            fifo_queue_add(&b->waiting, view, event->job);
         sizes_push(&b->sizes, view, event->job, job->submit_ns, run_ns);
     } else if (event_ends_waiting(event, view)) {
         fifo_queue_remove(&b->waiting, event->job);

@@ -52,8 +52,7 @@ static void enter_running(struct lrtp *lrtp, const struct view *view, job_id id)
 static void lrtp_observe(void *self, const struct view *view, const struct event *event)
 {
     struct lrtp *lrtp = self;
-    if (event_makes_running(event, view) || event->kind == EVENT_LOADED ||
-        event->kind == EVENT_PROGRESS || event->kind == EVENT_RESIZED)
+    if (event_makes_running(event, view) || event_changes_running(event, view))
         enter_running(lrtp, view, event->job);
     else if (event_ends_running(event, view))
         leave_running(lrtp, event->job);

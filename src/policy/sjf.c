@@ -30,7 +30,9 @@ static void sjf_observe(void *self, const struct view *view, const struct event 
 {
     struct sjf *sjf = self;
 
-    if (event_makes_waiting(event, view))
+    if (event_rates_waiting(event, view))
+        sizes_remove(&sjf->waiting, view, event->job);
+    if (event_makes_waiting(event, view) || event_rates_waiting(event, view))
         sizes_push(&sjf->waiting, view, event->job, view_remaining_ns(view, event->job),
                    0);
     else if (event_ends_waiting(event, view))

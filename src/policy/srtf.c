@@ -67,15 +67,16 @@ static void srtf_observe(void *self, const struct view *view, const struct event
 {
     struct srtf *srtf = self;
 
-    if (event_makes_running(event, view) || event->kind == EVENT_LOADED ||
-        event->kind == EVENT_PROGRESS || event->kind == EVENT_RESIZED)
+    if (event_makes_running(event, view) || event_changes_running(event, view))
         enter_running(srtf, view, event->job);
     else if (event_ends_running(event, view))
         leave_running(srtf, event->job);
     preempt_observe(&srtf->preempt, view, event);
     cost_test_observe(&srtf->cost_test, view, event);
 
-    if (event_makes_waiting(event, view))
+    if (event_rates_waiting(event, view))
+        sizes_remove(&srtf->waiting, view, event->job);
+    if (event_makes_waiting(event, view) || event_rates_waiting(event, view))
         sizes_push(&srtf->waiting, view, event->job,
                    view_work_left_ns(view, event->job), 0);
     else if (event_ends_waiting(event, view))

@@ -84,10 +84,13 @@ static void xion_observe(void *self, const struct view *view, const struct event
     cost_model_observe(&xion->cost_test.model, view, event);
     preempt_observe(&xion->preempt, view, event);
 
-    if (event->kind == EVENT_PROGRESS || event->kind == EVENT_LOADED)
+    if (event->kind == EVENT_PROGRESS || event->kind == EVENT_LOADED ||
+        event->kind == EVENT_RATED)
         preempt_touch(&xion->preempt,
                       event->job); /* it may take longer than expected before */
-    if (event_makes_waiting(event, view)) {
+    if (event_rates_waiting(event, view))
+        sizes_remove(&xion->waiting, view, event->job);
+    if (event_makes_waiting(event, view) || event_rates_waiting(event, view)) {
         const struct job *job = &view->jobs[event->job];
         if (job->load_ns > xion->load_max_ns)
             xion->load_max_ns = job->load_ns;

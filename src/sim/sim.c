@@ -64,6 +64,7 @@ struct sim {
     struct joblog joblog;
     struct timeline timeline;
     struct admission admission;
+    struct throughput told; /* none, where rates are learned */
 
     struct workload *workload;
     struct job_spec next; /* the next to arrive */
@@ -123,6 +124,38 @@ static const float *copy_points(struct sim *sim, const struct learning *curve)
     return points;
 }
 
+/*
+ * Where rates are learned, only the cluster knows the row of the job's kind.  That it cannot
+ * run on some types is told.
+ */
+static int hide_rates(const struct sim *sim, const char *kind, struct job *job,
+                      struct sim_truth *truth, struct error *err)
+{
+    const struct throughput *rates = sim->setup->rates;
+    struct job as = *job;
+    if (kind && (truth->kind = throughput_find(rates, kind)) == KIND_NONE)
+        return error_set(err, -ERANGE, "no throughput is known for kind '%.80s'", kind);
+    as.kind = truth->kind;
+    as.learned = 0;
+    for (uint32_t t = 0; job->gpus > 0 && t < sim->setup->cluster->type_count; t++)
+        if (throughput_rate(rates, &as, t, job->gpus, false) <= 0)
+            job->types &= ~((uint32_t)1 << t);
+    if (job->gpus == 0 || job->types)
+        return 0;
+    return error_set(err, -ERANGE,
+                     "%.60s cannot run on %u accelerators of any type here",
+                     kind ? kind : "it", job->gpus);
+}
+
+static int make_job(struct sim *sim, const struct job_spec *spec, struct job *job,
+                    struct sim_truth *truth, struct error *err)
+{
+    int r = admission_make_job(&sim->admission, spec, job, err);
+    return r < 0 || !sim->setup->learn_rates
+               ? r
+               : hide_rates(sim, spec->kind, job, truth, err);
+}
+
 /* Submit the next job: its true work goes to the cluster, what is declared to the engine. */
 static int submit_next(struct sim *sim, struct error *err)
 {
@@ -131,7 +164,8 @@ static int submit_next(struct sim *sim, struct error *err)
                                .pause_ns = spec->pause_ns,
                                .load_ns = spec->load_ns,
                                .ckpt_ns = spec->ckpt_ns,
-                               .fails = spec->fails };
+                               .fails = spec->fails,
+                               .kind = KIND_NONE };
     if (spec->curve.family != LEARNING_NONE) {
         struct learning *curve = arena_new(&sim->instant, struct learning);
         *curve = spec->curve;
@@ -156,7 +190,7 @@ static int submit_next(struct sim *sim, struct error *err)
     event->job = JOB_NONE;
     event->spec = job;
     struct error why;
-    if (admission_make_job(&sim->admission, spec, job, &why) == 0) {
+    if (make_job(sim, spec, job, &truth, &why) == 0) {
         event->kind = EVENT_SUBMITTED;
         struct sim_submission *submission =
             arena_new(&sim->instant, struct sim_submission);
@@ -186,17 +220,22 @@ static void close_workload(struct sim *sim, int64_t now_ns)
 }
 
 /* Its rate when spread over nodes, on the slowest type that it runs on. */
-static double slowest_rate(const struct view *view, const struct job *job)
+static double slowest_rate(const struct sim *sim, const struct job *job, uint32_t kind)
 {
-    double slowest = job->rate_best_per_s;
-    for (uint32_t type = 0; type < view->cluster->type_count; type++) {
-        double rate = job->types >> type & 1
-                          ? throughput_rate(view->rates, job, type, job->gpus, true)
-                          : 0;
+    double slowest = INFINITY;
+    struct job as = *job;
+    if (sim->setup->learn_rates) {
+        as.kind = kind;
+        as.learned = 0;
+    }
+    for (uint32_t type = 0; type < sim->setup->cluster->type_count; type++) {
+        double rate = job->types >> type & 1 ? throughput_rate(sim->setup->rates, &as,
+                                                               type, job->gpus, true)
+                                             : 0;
         if (rate > 0 && rate < slowest)
             slowest = rate;
     }
-    return slowest;
+    return fmin(slowest, sim->setup->learn_rates ? INFINITY : job->rate_best_per_s);
 }
 
 /* An observer: tell the simulated cluster what is true of a job that was submitted. */
@@ -210,7 +249,7 @@ static void admit_job(void *self, const struct view *view, const struct event *e
         joblog_name(&sim->joblog, event->job, submission->name);
     const struct job *job = &view->jobs[event->job];
     const struct sim_truth *truth = &submission->truth;
-    double alone_s = truth->steps / slowest_rate(view, job) +
+    double alone_s = truth->steps / slowest_rate(sim, job, truth->kind) +
                      (double)(truth->load_ns + truth->pause_ns) * 1e-9;
     if (alone_s > sim->longest_s)
         sim->longest_s = alone_s;
@@ -479,10 +518,12 @@ static int set_up(struct sim *sim, struct error *err)
     if (sim->workload && setup->window_to > 0)
         workload_go_on(sim->workload);
     admission_init(&sim->admission, setup->cluster, setup->rates);
+    throughput_init(&sim->told, setup->cluster);
     uint64_t expected = expected_jobs(sim);
     struct engine_setup engine_setup = {
         .cluster = setup->cluster,
-        .rates = setup->rates,
+        .rates = setup->learn_rates ? &sim->told : setup->rates,
+        .learns = setup->learn_rates,
         .policy = policy,
         .settings = settings,
         .flow = flow,
@@ -501,6 +542,10 @@ static int set_up(struct sim *sim, struct error *err)
     sim_cluster_init(&sim->cluster, &sim->run, view, &sim->outboxes[0], &setup->faults,
                      setup->seed);
     sim->cluster.network = setup->network;
+    if (setup->learn_rates) {
+        sim->cluster.hidden = setup->rates;
+        admission_learn(&sim->admission, view->rates, &sim->engine.state.rates);
+    }
     metrics_init(&sim->metrics, &sim->run, view, setup->window_from,
                  setup->window_to ? setup->window_to : UINT64_MAX);
     engine_add_observer(&sim->engine,

@@ -30,6 +30,7 @@ struct sim_setup {
     double cost_error;     /* sigma of the factor on declared pause and load */
     double estimate_error; /* sigma of the factor on declared work           */
     bool declare_curves;   /* jobs declare their learning curves             */
+    bool learn_rates;      /* no rates are told: they are learned from reports */
     FILE *jobs_out;        /* a line per job, or NULL                        */
     FILE *ledger_out;      /* a line per preemption, or NULL                 */
     FILE *trace_out;       /* for Perfetto, or NULL                          */

@@ -85,4 +85,12 @@ const char *const migrations[MIGRATIONS_COUNT] = {
     "CREATE INDEX event_no_job ON event (at_ns) WHERE job IS NULL;"
     "CREATE INDEX submission_by_time ON submission (at_ns);"
     "DROP INDEX event_progress;",
+
+    /* To version 8: rates that were measured (rate_rows.c); 'mean' and 'variance' are of
+     * ln(steps per second). */
+    "CREATE TABLE rate (kind TEXT NOT NULL, type TEXT NOT NULL, gpus INTEGER NOT NULL, "
+    "spread INTEGER NOT NULL, mean REAL NOT NULL, variance REAL NOT NULL, "
+    "count INTEGER NOT NULL, at_ns INTEGER NOT NULL, "
+    "PRIMARY KEY (kind, type, gpus, spread)) WITHOUT ROWID;"
+    "CREATE INDEX rate_by_time ON rate (at_ns);",
 };

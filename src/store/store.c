@@ -20,6 +20,7 @@
 #include "model/state.h"
 #include "store/db.h"
 #include "store/migrations.h"
+#include "store/rate_rows.h"
 #include "store/rows.h"
 #include "store/schema.h"
 #include "store/usage_rows.h"
@@ -38,6 +39,7 @@ struct store {
         *set_entry, *set_hold, *set_fact, *get_fact, *get_request, *add_launch,
         *get_launch, *drop_launch, *forget_env;
     struct usage_rows *usage;
+    struct rate_rows rates;
     char *path;
     struct stat file; /* as it was opened */
     uint64_t seq;
@@ -95,6 +97,8 @@ static void prepare_queries(struct store *store)
         db, "SELECT uid, length(CAST(env AS BLOB)), length(CAST(script AS BLOB)) FROM "
             "launch JOIN job USING (id) WHERE id = ?");
     store->drop_launch = db_prepare(db, "DELETE FROM launch WHERE id = ?");
+    store->rates.set = db_prepare(db, RATE_ROWS_SET);
+    store->rates.trim = db_prepare(db, RATE_ROWS_TRIM);
     store->forget_env = db_prepare(db, "UPDATE launch SET env = NULL WHERE id = ?");
 }
 
@@ -153,12 +157,12 @@ void store_close(struct store *store)
 {
     if (!store)
         return;
-    struct db_query *all[] = {
-        store->add_event,  store->add_job,     store->set_job,     store->end_job,
-        store->set_live,   store->drop_live,   store->set_entry,   store->set_hold,
-        store->set_fact,   store->get_fact,    store->get_request, store->add_launch,
-        store->get_launch, store->drop_launch, store->forget_env
-    };
+    struct db_query *all[] = { store->add_event,  store->add_job,     store->set_job,
+                               store->end_job,    store->set_live,    store->drop_live,
+                               store->set_entry,  store->set_hold,    store->set_fact,
+                               store->get_fact,   store->get_request, store->add_launch,
+                               store->get_launch, store->drop_launch, store->forget_env,
+                               store->rates.set,  store->rates.trim };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         db_finish(all[i]);
     usage_rows_free(store->usage);
@@ -443,6 +447,9 @@ void store_event(void *self, const struct view *view, const struct event *event)
         event->kind == EVENT_FOREIGN || event->kind == EVENT_RESERVED ||
         event->kind == EVENT_BOUNDARY)
         return;
+    if (store->failure == 0)
+        store->failure =
+            rate_rows_note(&store->rates, store->state, event, &store->failure_text);
     mark_others(store);
     if (view->jobs[event->job].state != JOB_FREE) {
         /* store_add_job() has just written the other one. */

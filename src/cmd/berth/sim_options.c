@@ -138,6 +138,7 @@ int sim_options_read(struct sim_options *options, const struct flags *flags)
         flags_number(flags, "estimate-error", 0, ERROR_SIGMA_MAX, 0);
     options->sim.calendar = flags_get(flags, "calendar");
     options->sim.declare_curves = flags_get(flags, "declare-curves") != NULL;
+    options->sim.learn_rates = flags_get(flags, "learn-rates") != NULL;
     if (!options->sim.workload)
         return command_wrong(flags, "--workload is missing: a trace file, or a preset "
                                     "such as synthetic:jobs=1000,load=0.9");

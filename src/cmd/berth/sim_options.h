@@ -21,6 +21,8 @@
         { "window", 0, "A:B", \
           "figures over jobs A ≤ n < B; ends when they are done" }, \
         { "throughputs", 0, "FILE", "steps per second by kind of job and type" }, \
+        { "learn-rates", 0, NULL, \
+          "policies are told no rates: they learn them from reports of progress" }, \
         { "faults", 0, "mtbf=T,mttr=T", "nodes fail and come back" }, \
         { "calendar", 0, "FILE", \
           "nodes or GPUs that are unavailable, or one user's (CSV)" }, \

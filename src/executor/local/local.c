@@ -314,14 +314,23 @@ static void local_handle_started(struct local_run *run, double ago_s)
     local_schedule_check(run);
 }
 
-static void handle_progress(struct local_run *run)
+static void handle_report(struct local_run *run, char *rest)
 {
+    struct run_report report;
+    if (!run_report_read(&report, rest))
+        return;
+    run->steps = report.step;
+    run->rate_per_s = report.rate_per_s;
+    run->loss = report.loss;
     if (run->phase != LOCAL_RUNNING)
         return;
     local_report_loaded(run);
     struct event *event = emit_event(run, EVENT_PROGRESS);
     event->steps = event->steps_reached = run->steps;
     event->rate_per_s = run->own_steps ? run->rate_per_s : 1;
+    event->measured = run->own_steps;
+    event->age_ns = report.age_s < 3600 ? (int64_t)(report.age_s * 1e9) : 0;
+    run->reported = true;
     event->steps_saved = run->saved > run->steps_kept ? run->saved : 0;
     event->loss = run->loss;
     local_check_lease(run);
@@ -391,6 +400,9 @@ static void local_handle_end(struct local_run *run, const struct run_end *end)
     local_handle_started(run, 0);
     run->steps = end->steps;
     run->saved = end->saved;
+    if (end->how == RUN_STOPPED && end->clean && run->own_steps && !run->reported &&
+        end->saved <= run->steps_kept)
+        run->steps = run->saved = fmax(end->saved, local_unreported_steps(run));
     snprintf(run->why, sizeof run->why, "%s", end->why);
     struct event *event = local_report_end(run, kinds[end->how]);
     event->exit_code = end->code;
@@ -399,18 +411,6 @@ static void local_handle_end(struct local_run *run, const struct run_end *end)
 }
 
 /* --- reports of a supervisor --------------------------------------------------------- */
-
-static void handle_report(struct local_run *run, char *rest)
-{
-    const char *steps = run_word(&rest), *loss = run_word(&rest);
-    const char *rate = run_word(&rest);
-    if (!run_number(steps, &run->steps) || !loss || !run_number(rate, &run->rate_per_s))
-        return;
-    char *end;
-    double value = strtod(loss, &end);
-    run->loss = end != loss && *end == '\0' && isfinite(value) ? value : NAN;
-    handle_progress(run);
-}
 
 bool local_handle_message(void *context, char *line)
 {

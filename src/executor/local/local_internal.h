@@ -50,7 +50,7 @@ struct local_run {
     bool killed; /* its processes were, by berthd */
 
     /* reports */
-    bool started, loaded, own_steps, expects_reports;
+    bool started, loaded, own_steps, expects_reports, reported;
     double steps_kept, steps, saved, rate_per_s, loss;
     int64_t started_ns, loaded_at_ns; /* when a silent job counts as loaded */
 
@@ -96,6 +96,17 @@ struct local {
     int64_t timer_ns;
     bool closing;
 };
+
+/* A job that saved, declared its steps and reports none has made as many as was expected. */
+static inline double local_unreported_steps(const struct local_run *run)
+{
+    const struct local_setup *setup = &run->local->setup;
+    const struct job *job = &setup->view->jobs[run->job];
+    double per_s = job->rate_per_s > 0 ? job->rate_per_s : job->rate_best_per_s;
+    int64_t ran_ns = setup->now_ns(setup->context) - run->started_ns - job->load_ns;
+    double steps = run->steps_kept + (ran_ns > 0 ? (double)ran_ns * 1e-9 * per_s : 0);
+    return job->steps_total > 0 && steps > job->steps_total ? job->steps_total : steps;
+}
 
 /* local.c: what a supervisor reports; the context is a struct local_run. */
 bool local_handle_message(void *context, char *line);

@@ -257,20 +257,40 @@ static void sim_settle(struct sim_cluster *sim, struct sim_job *job)
     job->anchor_ns = sim->now_ns;
 }
 
+/* The job as it truly is, where policies are not told its rates. */
+static const struct job *true_job(const struct sim_cluster *sim, job_id id,
+                                  struct job *room)
+{
+    if (!sim->hidden)
+        return &sim->view->jobs[id];
+    *room = sim->view->jobs[id];
+    room->kind = sim->jobs[id].truth.kind;
+    room->learned = 0;
+    return room;
+}
+
 static double sim_true_rate(const struct sim_cluster *sim, job_id id)
 {
     const struct sim_job *job = &sim->jobs[id];
-    const struct job *known = &sim->view->jobs[id];
+    const struct throughput *rates = sim->hidden ? sim->hidden : sim->view->rates;
+    struct job room[2];
+    const struct job *known = true_job(sim, id, &room[0]);
     if (job->now.type == TYPE_NONE)
         return known->rate_best_per_s;
     if (job->partner == JOB_NONE)
-        return throughput_rate(sim->view->rates, known, job->now.type, job->now.gpus,
+        return throughput_rate(rates, known, job->now.type, job->now.gpus,
                                job->now.spread);
-    double rates[2];
-    bool shares = sharing_rates(sim->view->rates, known, &sim->view->jobs[job->partner],
-                                job->now.type, job->now.gpus, job->now.spread, rates);
+    double both[2];
+    bool shares = sharing_rates(rates, known, true_job(sim, job->partner, &room[1]),
+                                job->now.type, job->now.gpus, job->now.spread, both);
     assert(shares); /* plans pair only jobs that can share */
-    return rates[0];
+    return both[0];
+}
+
+/* Where rates are hidden, the first that is known of one is a report. */
+static double sim_told_rate(const struct sim_cluster *sim, double rate_per_s)
+{
+    return sim->hidden ? 0 : rate_per_s;
 }
 
 /* The job makes steps from now on, until its lease or its work is done. */
@@ -315,6 +335,7 @@ static void report_progress(struct sim_cluster *sim, job_id id)
     struct event *event = sim_emit(sim, id, EVENT_PROGRESS);
     event->steps = job->steps;
     event->rate_per_s = job->rate_per_s;
+    event->measured = sim->hidden != NULL;
     event->loss = reports_loss(&extra->reports, job->steps);
 }
 
@@ -414,7 +435,7 @@ void sim_cluster_admit(struct sim_cluster *sim, job_id id,
                                       .coming = JOB_NONE,
                                       .next_with = JOB_NONE,
                                       .first_wait = NONE };
-    if (truth->curve || sim->view->jobs[id].bytes_per_step > 0)
+    if (truth->curve || sim->view->jobs[id].bytes_per_step > 0 || sim->hidden)
         admit_extra(sim, id, truth->curve);
     sim->jobs[id].truth.curve = NULL;
     if (is_new)
@@ -536,10 +557,10 @@ static void start_job(struct sim_cluster *sim, job_id id)
     join_partner(sim, id);
     struct event *event = sim_emit(sim, id, EVENT_STARTED);
     event->loaded = job->truth.load_ns == 0;
-    event->rate_per_s = sim_true_rate(sim, id);
+    event->rate_per_s = sim_told_rate(sim, sim_true_rate(sim, id));
     if (job->truth.load_ns == 0) {
         sim_make_steps(sim, id);
-        event->rate_per_s = job->rate_per_s;
+        event->rate_per_s = sim_told_rate(sim, job->rate_per_s);
         sim_report_first(sim, id);
         return;
     }
@@ -800,7 +821,7 @@ static void handle_due_job(struct sim_cluster *sim, job_id id)
         sim_make_steps(sim, id);
         event = sim_emit(sim, id, EVENT_LOADED);
         event->measured = true;
-        event->rate_per_s = job->rate_per_s;
+        event->rate_per_s = sim_told_rate(sim, job->rate_per_s);
         sim_report_first(sim, id);
         return;
     case SIM_RUNNING:

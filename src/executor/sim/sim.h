@@ -27,6 +27,7 @@ struct sim_truth {
     int64_t load_ns;
     int64_t ckpt_ns; /* 0: saves only when it is stopped */
     bool fails;
+    uint32_t kind; /* row of the table of true rates; KIND_NONE: by its step_s */
     const struct learning
         *curve; /* of its loss; NULL: reports none.  Borrowed for the call */
 };
@@ -50,6 +51,7 @@ struct sim_cluster {
     struct timer_heap due;  /* jobs, and behind them nodes, by their next occurrence */
     uint32_t job_due_count; /* of these, jobs */
     uint64_t order;         /* number of the last start order */
+    const struct throughput *hidden; /* true rates that are not told; NULL: they are */
     struct sim_faults faults;
     struct rng rng;
     uint32_t down_count; /* nodes that are down */

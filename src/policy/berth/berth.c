@@ -346,6 +346,8 @@ static void berth_observe(void *self, const struct view *view,
     berth->reported = berth->reported || event->kind == EVENT_PROGRESS;
     berth->stirred = berth->stirred || event->kind != EVENT_PROGRESS;
     note_freed_types(berth, event);
+    if (event->kind == EVENT_RATED)
+        berth->grown_types |= view->jobs[id].types; /* it may be faster elsewhere */
     if (id >= view->job_max || event->kind == EVENT_REJECTED) {
         preempt_observe(&berth->preempt, view, event);
         return;
@@ -360,14 +362,15 @@ static void berth_observe(void *self, const struct view *view,
             view->jobs[id].waited_ns >= patience_ns(berth, view, id);
     cost_model_observe(&berth->cost_test.model, view, event);
     elastic_observe(&berth->elastic, view, event);
-    if (event_makes_running(event, view) || event->kind == EVENT_LOADED ||
-        event->kind == EVENT_PROGRESS || event->kind == EVENT_RESIZED ||
+    if (event_makes_running(event, view) || event_changes_running(event, view) ||
         (event->kind == EVENT_CHANGED && berth->jobs[id].runs))
         enter_running(berth, view, id);
     else if (event_ends_running(event, view))
         leave_running(berth, id);
     preempt_observe(&berth->preempt, view, event);
-    if (event_makes_waiting(event, view))
+    if (event_rates_waiting(event, view))
+        leave_waiting(berth, view, id);
+    if (event_makes_waiting(event, view) || event_rates_waiting(event, view))
         enter_waiting(berth, view, id);
     else if (event_ends_waiting(event, view))
         leave_waiting(berth, view, id);

@@ -260,6 +260,12 @@ static double rate_on(const struct view *view, const struct job *job, uint32_t t
     return rate_per_s;
 }
 
+void gavel_rate_again(struct gavel_common *common, const struct view *view, job_id id)
+{
+    for (uint32_t c = 0; c < common->type_count; c++)
+        gavel_rates(common, id)[c] = rate_on(view, &view->jobs[id], common->types[c]);
+}
+
 void gavel_enroll(struct gavel_common *common, const struct view *view, job_id id)
 {
     struct gavel_entry *entry = &common->entries[id];
@@ -271,8 +277,7 @@ void gavel_enroll(struct gavel_common *common, const struct view *view, job_id i
     entry->weight = job->weight;
     entry->set = job->set;
     common->set_jobs += job->set != NULL;
-    for (uint32_t c = 0; c < common->type_count; c++)
-        gavel_rates(common, id)[c] = rate_on(view, job, common->types[c]);
+    gavel_rate_again(common, view, id);
     common->jobs[common->job_count++] = id;
     gavel_pairs_admit(common, view, id);
 }

@@ -534,7 +534,8 @@ void accounts_follow(struct gavel_common *common, const struct view *view, job_i
         accounts_follow(common, view, mate_before);
 }
 
-void accounts_add(struct gavel_common *common, const struct view *view, job_id id)
+void accounts_add(struct gavel_common *common, const struct view *view, job_id id,
+                  double credit_s)
 {
     struct gavel_rounds *rounds = common->rounds;
     const struct job *job = &view->jobs[id];
@@ -555,7 +556,7 @@ void accounts_add(struct gavel_common *common, const struct view *view, job_id i
     };
     rounds->classes[c].count++;
     rounds->members[id].anchor_s =
-        -accrual_at(&rounds->classes[c].waiting.accrual, view->now_ns);
+        credit_s - accrual_at(&rounds->classes[c].waiting.accrual, view->now_ns);
     accounts_turn_class(common, c, view->now_ns);
     list_busy(rounds, id, true);
     accounts_follow(common, view, id);

@@ -54,6 +54,15 @@
 
 /* --- what happens ---------------------------------------------------------------------- */
 
+/* Its rates are others: it goes to the class of those like it, with what it is owed. */
+static void rate_again(struct gavel_common *common, const struct view *view, job_id job)
+{
+    double credit_s = accounts_credit(common, job, view->now_ns);
+    accounts_remove(common, view, job);
+    gavel_rate_again(common, view, job);
+    accounts_add(common, view, job, credit_s);
+}
+
 static void rounds_observe(struct gavel_common *common, const struct view *view,
                            const struct event *event)
 {
@@ -61,7 +70,7 @@ static void rounds_observe(struct gavel_common *common, const struct view *view,
     enum job_state state = view->jobs[event->job].state;
     if (gavel_comes(view, event)) {
         gavel_enroll(common, view, event->job);
-        accounts_add(common, view, event->job);
+        accounts_add(common, view, event->job, 0);
         shares_drift(common, view, event->job, /* comes= */ true);
         rounds->room = true;
         return;
@@ -70,6 +79,12 @@ static void rounds_observe(struct gavel_common *common, const struct view *view,
         rounds->placed++;
     if (!common->entries[event->job].ticket)
         return;
+    if (event->kind == EVENT_RATED) {
+        rate_again(common, view, event->job);
+        shares_drift(common, view, event->job, /* comes= */ true);
+        common->changed = rounds->restless = true;
+        return;
+    }
     bool ran = rounds->members[event->job].line != NONE;
     accounts_follow(common, view, event->job);
     if (state == JOB_WAITING || (ran && rounds->members[event->job].line == NONE))

@@ -258,8 +258,9 @@ void gavel_choose_forget(struct gavel_rounds *rounds);
 void accounts_init(struct gavel_common *common, const struct view *view,
                    struct arena *run);
 
-/* A job comes; where it is, is followed from then on; it goes. */
-void accounts_add(struct gavel_common *common, const struct view *view, job_id job);
+/* A job comes, and is owed so much; where it is, is followed from then on; it goes. */
+void accounts_add(struct gavel_common *common, const struct view *view, job_id job,
+                  double credit_s);
 void accounts_follow(struct gavel_common *common, const struct view *view, job_id job);
 void accounts_remove(struct gavel_common *common, const struct view *view, job_id job);
 

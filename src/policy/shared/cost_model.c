@@ -144,8 +144,7 @@ static void observe_running(struct cost_model *model, const struct view *view,
     if (placed)
         note_pending_victims(model, view, event);
     if (placed || adopted || event->kind == EVENT_STARTED ||
-        event->kind == EVENT_LOADED || event->kind == EVENT_PROGRESS ||
-        event->kind == EVENT_RESIZED)
+        event_changes_running(event, view))
         add_running(model, view, event->job);
     else if ((event_ends_running(event, view) && !job_runs(job)) ||
              event->kind == EVENT_CANCELLED)
@@ -183,10 +182,11 @@ void cost_model_observe(struct cost_model *model, const struct view *view,
     stop_costs_observe(&model->stop_costs, view, event);
     if (model->estimates &&
         (event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED ||
-         event->kind == EVENT_CHANGED || event->kind == EVENT_RESTORED))
+         event->kind == EVENT_CHANGED || event->kind == EVENT_RESTORED ||
+         event->kind == EVENT_RATED))
         set_slowness(model, view, event->job);
     observe_running(model, view, event);
-    if (event_makes_waiting(event, view))
+    if (event_makes_waiting(event, view) || event_rates_waiting(event, view))
         add_waiting(model, view, event->job);
     else if (event_ends_waiting(event, view))
         remove_waiting(model, event->job);

@@ -1,0 +1,125 @@
+/* state_rates.c - what the state learns of rates from reports of progress. */
+#include "model/state_rates.h"
+
+#include <math.h>
+
+#include "base/arena.h"
+#include "model/cluster.h"
+#include "model/state.h"
+#include "model/throughput.h"
+
+#define INTERVAL_NS 20000000 /* shorter ones are joined to the next                  */
+#define OWN_MEMORY 16        /* intervals a job's own mean reaches back               */
+#define OWN_LEAST 3          /* intervals until a job can have a pace of its own      */
+#define PACE_LEAST 0.2       /* of ln: a smaller difference to its kind is none       */
+#define PACE_UNUSUAL 1.5     /* times the interval of its kind                        */
+#define PACE_STEP 0.1        /* paces of jobs are so far apart at least               */
+
+void state_learn(struct state *state, struct arena *run)
+{
+    state->learns = true;
+    rate_table_init(&state->rates, run, state->view.cluster);
+    state->throughput = *state->view.rates;
+    state->throughput.learned = &state->rates;
+    state->view.rates = &state->throughput;
+    state->tracks = arena_array(run, struct rate_track, state->job_max);
+    state->rated = arena_array(run, job_id, state->job_max);
+    state->is_rated = arena_array(run, bool, state->job_max);
+}
+
+static void mark_rated(struct state *state, job_id id)
+{
+    if (state->is_rated[id])
+        return;
+    state->is_rated[id] = true;
+    state->rated[state->rated_count++] = id;
+}
+
+/* Compare the job with its kind. */
+static void set_pace(struct state *state, job_id id, const struct rate_place *place)
+{
+    const struct rate_track *track = &state->tracks[id];
+    struct job *job = &state->jobs[id];
+    struct rate_figure kind =
+        rate_table_figure(&state->rates, job->learned - 1, *place);
+    if (track->own_count < OWN_LEAST || kind.basis != RATE_MEASURED)
+        return;
+    double ln = track->own - log(kind.rate);
+    double deviation = log(kind.high / kind.rate);
+    double least = fmax(PACE_LEAST, PACE_UNUSUAL * deviation);
+    double pace = fabs(ln) > least ? exp(round(ln / PACE_STEP) * PACE_STEP) : 1;
+    if (fabs(log(pace / job->pace)) <= PACE_STEP / 2)
+        return;
+    job->pace = pace;
+    mark_rated(state, id);
+}
+
+/* The rate of an interval that has ended. */
+static void learn_interval(struct state *state, job_id id, double per_s, bool brief)
+{
+    struct job *job = &state->jobs[id];
+    struct rate_track *track = &state->tracks[id];
+    struct rate_place place = { job->type_now, job->gpus_now, job->spread_now };
+    rate_table_measure(&state->rates, job->learned - 1, place,
+                       per_s * exp(-track->base), state->view.now_ns, brief);
+    if (brief)
+        return;
+    track->own_count++;
+    double part = 1.0 / (track->own_count < OWN_MEMORY ? track->own_count : OWN_MEMORY);
+    track->own += part * (log(per_s) - track->own);
+    set_pace(state, id, &place);
+}
+
+bool state_learn_report(struct state *state, job_id id, double steps, int64_t made_ns)
+{
+    const struct job *job = &state->jobs[id];
+    if (!state->learns || !job->learned)
+        return false;
+    struct rate_track *track = &state->tracks[id];
+    if (job->type_now == TYPE_NONE || job->partner != JOB_NONE) {
+        track->reports = 0; /* what it shares is not its kind's rate */
+        return true;
+    }
+    if (track->reports == 0 || steps < track->last_steps) {
+        track->reports = 1;
+    } else {
+        int64_t took_ns = made_ns - track->last_ns;
+        if (took_ns < INTERVAL_NS || !(steps > track->last_steps))
+            return true;
+        learn_interval(state, id,
+                       (steps - track->last_steps) / ((double)took_ns * 1e-9),
+                       track->reports == 1);
+        track->reports++;
+    }
+    track->last_ns = made_ns;
+    track->last_steps = steps;
+    return true;
+}
+
+bool state_knows_rate(const struct state *state, job_id id)
+{
+    const struct job *job = &state->jobs[id];
+    return job->paced || (state->learns && job->learned &&
+                          state->rates.kinds[job->learned - 1].gpus > 0);
+}
+
+void state_rate_jobs(struct state *state, state_rated *rated, void *context)
+{
+    for (uint32_t i = 0; i < state->rated_count; i++) {
+        job_id id = state->rated[i];
+        struct job *job = &state->jobs[id];
+        state->is_rated[id] = false;
+        if (job->state == JOB_FREE || !job->learned || job->gpus == 0)
+            continue;
+        job->rate_best_per_s = throughput_best(state->view.rates, job, &job->type_best);
+        rated(context, id);
+    }
+    state->rated_count = 0;
+}
+
+void state_mark_kind(struct state *state, uint32_t kind)
+{
+    for (job_id id = 0; id < state->job_count; id++)
+        if (state->jobs[id].state != JOB_FREE && state->jobs[id].learned == kind + 1)
+            mark_rated(state, id);
+}

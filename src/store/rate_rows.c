@@ -1,0 +1,79 @@
+/* rate_rows.c - the table of rates that were measured. */
+#include "store/rate_rows.h"
+
+#include "model/cluster.h"
+#include "model/state.h"
+#include "store/db.h"
+
+#define TRIM_EVERY 4096 /* rows written */
+
+static int write_cell(struct rate_rows *rows, const struct rate_table *rates,
+                      const char *kind, const struct rate_cell *cell, struct error *err)
+{
+    db_text(rows->set, 1, kind);
+    db_text(rows->set, 2, rates->cluster->types[cell->type].name);
+    db_int(rows->set, 3, cell->gpus);
+    db_int(rows->set, 4, cell->spread);
+    db_real(rows->set, 5, cell->mean);
+    db_real(rows->set, 6, cell->variance);
+    db_int(rows->set, 7, cell->count);
+    db_int(rows->set, 8, cell->at_ns);
+    int r = db_run(rows->set, err);
+    if (r < 0 || ++rows->count < TRIM_EVERY)
+        return r;
+    rows->count = 0;
+    db_int(rows->trim, 1, RATE_CELLS_MAX);
+    return db_run(rows->trim, err);
+}
+
+int rate_rows_note(struct rate_rows *rows, const struct state *state,
+                   const struct event *event, struct error *err)
+{
+    if (event->kind != EVENT_PROGRESS || !state->learns)
+        return 0;
+    const struct job *job = &state->jobs[event->job];
+    uint32_t kind = job->learned - 1;
+    const struct rate_cell *cell =
+        job->learned ? rate_table_first_cell(&state->rates, kind) : NULL;
+    for (; cell; cell = rate_table_next_cell(&state->rates, cell))
+        if (cell->at_ns == event->at_ns && !cell->brief &&
+            cell->type == job->type_now && cell->gpus == job->gpus_now &&
+            cell->spread == job->spread_now)
+            return write_cell(rows, &state->rates, state->rates.kinds[kind].name, cell,
+                              err);
+    return 0;
+}
+
+static uint32_t find_type(const struct cluster *cluster, const char *name)
+{
+    uint32_t bit = cluster_types_named(cluster, name);
+    return bit ? (uint32_t)__builtin_ctz(bit) : TYPE_NONE;
+}
+
+/* Rows of types that the cluster has not are left: it may have them again. */
+int rate_rows_read(struct db *db, struct rate_table *rates, struct error *err)
+{
+    struct db_query *query = db_prepare(
+        db, "SELECT kind, type, gpus, spread, mean, variance, count, at_ns FROM rate "
+            "ORDER BY at_ns DESC LIMIT ?");
+    db_int(query, 1, RATE_CELLS_MAX);
+    int r;
+    while ((r = db_next(query, err)) == 1) {
+        uint32_t type = find_type(rates->cluster, db_get_text(query, 1));
+        int64_t gpus = db_get_int(query, 2);
+        int64_t count = db_get_int(query, 6);
+        if (type == TYPE_NONE || gpus < 1 || gpus > UINT32_MAX || count < 1 ||
+            count > UINT32_MAX)
+            continue;
+        struct rate_cell cell = { .mean = db_get_real(query, 4),
+                                  .variance = db_get_real(query, 5),
+                                  .at_ns = db_get_int(query, 7),
+                                  .gpus = (uint32_t)gpus,
+                                  .count = (uint32_t)count,
+                                  .type = (uint8_t)type,
+                                  .spread = db_get_int(query, 3) != 0 };
+        rate_table_restore(rates, db_get_text(query, 0), &cell);
+    }
+    db_finish(query);
+    return r;
+}

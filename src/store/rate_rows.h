@@ -1,0 +1,36 @@
+/*
+ * rate_rows.h - the table of rates that were measured (model/rate_table.h).
+ *
+ * A row is written with the report that changed it, in the same transaction.  Of more rows than
+ * the state has room for, those with the oldest reports are deleted.
+ */
+#pragma once
+
+#include "model/event.h"
+
+struct db;
+struct db_query;
+struct error;
+struct rate_table;
+struct state;
+
+/* The queries that write; 'count' is of rows since the last deletion. */
+struct rate_rows {
+    struct db_query *set, *trim;
+    uint32_t count;
+};
+
+#define RATE_ROWS_SET \
+    "INSERT OR REPLACE INTO rate (kind, type, gpus, spread, mean, variance, count, " \
+    "at_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+#define RATE_ROWS_TRIM \
+    "DELETE FROM rate WHERE at_ns < (SELECT at_ns FROM rate ORDER BY at_ns DESC " \
+    "LIMIT " \
+    "1 OFFSET ?)"
+
+/* Write what the event has taught, if it is a report that did. */
+int rate_rows_note(struct rate_rows *rows, const struct state *state,
+                   const struct event *event, struct error *err);
+
+/* Put all rows back into a table, those with the newest reports first. */
+int rate_rows_read(struct db *db, struct rate_table *rates, struct error *err);
