@@ -33,7 +33,8 @@ static void put_progress(struct buf *buf, const struct api_job *job)
         if (job->rate_per_s > 0) {
             json_write_number(buf, "steps_per_s", job->rate_per_s);
             double left = job->steps - job->step;
-            put_number(buf, "eta_s", left > 0 ? left / job->rate_per_s : 0);
+            if (left > 0) /* a job that goes on beyond its steps may end any time */
+                put_number(buf, "eta_s", left / job->rate_per_s);
         }
     }
     put_number(buf, "loss", job->loss);

@@ -105,8 +105,9 @@ function progress(job: Seen, event: Event): void {
   if (event.step !== undefined && next.steps !== undefined) next.step = event.step;
   if (event.loss !== undefined) next.loss = event.loss;
   if (event.steps_per_s !== undefined) next.steps_per_s = event.steps_per_s;
-  if (next.steps !== undefined && next.step !== undefined && next.steps_per_s !== undefined)
-    next.eta_s = Math.max(0, next.steps - next.step) / next.steps_per_s;
+  delete next.eta_s;
+  if (next.steps !== undefined && next.step !== undefined && next.steps_per_s !== undefined && next.steps > next.step)
+    next.eta_s = (next.steps - next.step) / next.steps_per_s;
   job.progress = next;
   job.seen = event.at;
 }
@@ -238,7 +239,7 @@ export function leftNow(job: Seen, now: number): number | undefined {
   const { steps, steps_per_s } = job.progress ?? {};
   const step = stepNow(job, now);
   if (step === undefined || steps === undefined || !steps_per_s || job.state !== "RUNNING") return undefined;
-  return Math.max(0, steps - step) / steps_per_s;
+  return step < steps ? (steps - step) / steps_per_s : undefined; // beyond its steps it may end any time
 }
 
 export interface Counts {

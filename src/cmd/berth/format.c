@@ -59,6 +59,14 @@ const char *format_state_colour(const char *state)
     return NULL;
 }
 
+/* Only a job that has ended has done all. */
+static double percent_done(const struct json *job, double step, double steps)
+{
+    bool ended = strcmp(json_text_or(job, "state", ""), "COMPLETED") == 0;
+    double percent = step < steps ? floor(100 * step / steps) : 100;
+    return ended || percent < 100 ? percent : 99;
+}
+
 const char *format_progress(char *text, size_t size, const struct json *job)
 {
     const struct json *progress = json_get(job, "progress");
@@ -68,13 +76,16 @@ const char *format_progress(char *text, size_t size, const struct json *job)
     char span[32];
     text[0] = '\0';
     if (step >= 0 && steps > 0)
-        snprintf(text, size, "%.0f %%", 100 * (step < steps ? step / steps : 1));
+        snprintf(text, size, "%.0f %%", percent_done(job, step, steps));
     else if (step > 0)
         snprintf(text, size, "step %.0f", step);
     size_t count = strlen(text);
     if (!isnan(eta))
         snprintf(text + count, size - count, "%s%s", count ? " · " : "",
                  format_duration(span, sizeof span, eta));
+    else if (count && steps > 0 &&
+             strcmp(json_text_or(job, "state", ""), "RUNNING") == 0)
+        snprintf(text + count, size - count, " · –"); /* nothing tells how long */
     return text;
 }
 

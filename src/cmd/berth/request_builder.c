@@ -337,6 +337,7 @@ static const struct flag_setter setters[] = {
     { "steps", set_number, "steps" },
     { "pattern", set_pattern, "pattern" },
     { "kind", set_text, "kind" },
+    { "step-time", set_time, "step_time_s" },
     { "weight", set_number, "weight" },
     { "entity", set_text, "entity" },
     { "slurm-names", set_true, "slurm_names" },

@@ -57,7 +57,9 @@ struct json;
         { "ckpt-dir", 0, "DIR", "where it saves; one of Berth's own" }, \
         { "steps", 0, "N", "how many steps it makes" }, \
         { "pattern", 0, "REGEX", "finds (step) and (loss) in its output" }, \
-        { "kind", 0, "KIND", "row of the throughput table" }, \
+        { "kind", 0, "KIND", \
+          "row of the throughput table, or a name for jobs alike" }, \
+        { "step-time", 0, "T", "time of a step on the fastest GPU type" }, \
         { "weight", 0, "W", "share relative to others; 1" }, \
         { "entity", 0, "NAME", "group for sharing" }, \
     { \

@@ -49,7 +49,9 @@ export function progressOf(job: Seen, now: number): HTMLElement | string {
   if (steps === undefined || steps <= 0) return `step ${plain(Math.floor(step))}`;
   const part = Math.max(0, Math.min(1, step / steps));
   const left = leftNow(job, now);
-  const words = `${Math.floor(100 * part)} %${left === undefined ? "" : ` · ${span(left)}`}`;
+  const percent = Math.min(Math.floor(100 * part), job.state === "COMPLETED" ? 100 : 99); // it has not ended
+  const unknown = job.state === "RUNNING" ? " · –" : "";
+  const words = `${percent} %${left === undefined ? unknown : ` · ${span(left)}`}`;
   return h(
     "span",
     { class: "meter" },
