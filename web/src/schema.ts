@@ -104,8 +104,10 @@ export interface Request {
   weight?: number;
   entity?: string;
   deadline?: number;
-  /** row of the throughput table */
+  /** row of the throughput table, or a name for jobs that run alike: their rates are learned together */
   kind?: string;
+  /** a step alone on the fastest type, until its rate is known; default: 1 */
+  step_time_s?: number;
   /** path; %j id, %x name, %u user, %A array, %a index, %% percent */
   output?: string;
   error?: string;
@@ -177,6 +179,10 @@ export interface Job {
     steps_per_s?: number;
     eta_s?: number;
   };
+  /** that its rates are learned with; in the answer to one job */
+  kind?: string;
+  /** on each type it may use; in the answer to one job */
+  rates?: Rate[];
   preempted_by?: {
     job?: number;
     rule?: string;
@@ -185,6 +191,23 @@ export interface Job {
     actual_cost_gpu_s?: number;
     wait_saved_s?: number;
   }[];
+}
+
+export interface Rate {
+  /** as declared, or NAME:PROGRAM:USER:GPUS */
+  kind?: string;
+  type: string;
+  gpus?: number;
+  /** over more nodes than needed */
+  spread?: boolean;
+  /** of the whole gang; absent: unknown */
+  steps_per_s?: number;
+  basis: "measured" | "estimated" | "unknown" | "told";
+  /** reports that were measured */
+  n?: number;
+  /** four jobs in five lie between low and high */
+  low?: number;
+  high?: number;
 }
 
 export interface Why {

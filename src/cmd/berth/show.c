@@ -103,6 +103,25 @@ static void print_preemptions(const struct json *job)
     }
 }
 
+/* Steps per second on each type, and what is known of them. */
+static void print_rates(const struct json *job)
+{
+    const struct json *rates = json_get(job, "rates");
+    print_line("kind", json_text_or(job, "kind", NULL));
+    for (size_t i = 0; i < json_count(rates); i++) {
+        const struct json *rate = json_item(rates, i);
+        const char *basis = json_text_or(rate, "basis", "unknown");
+        double per_s = json_number_or(rate, "steps_per_s", NAN);
+        double low = json_number_or(rate, "low", NAN);
+        printf("%-12s %-8s", i ? "" : "rates", json_text_or(rate, "type", ""));
+        if (!isnan(per_s))
+            printf(" %.4g steps/s", per_s);
+        if (!isnan(low))
+            printf(" (%.4g to %.4g)", low, json_number_or(rate, "high", NAN));
+        printf(" %s\n", basis);
+    }
+}
+
 static void print_job(const struct json *job)
 {
     char text[64];
@@ -125,6 +144,7 @@ static void print_job(const struct json *job)
     print_number("steps", progress, "steps", "");
     print_measure("loss", progress, "loss", "");
     print_measure("speed", progress, "steps_per_s", " steps/s");
+    print_rates(job);
     print_time("submitted", job, "submit");
     print_time("started", job, "start");
     print_time("ended", job, "end");

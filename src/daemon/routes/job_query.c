@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_write.h"
+#include "daemon/routes/rates.h"
 #include "daemon/routes/routes_internal.h"
 #include "daemon/users.h"
 #include "daemon/scheduler.h"
@@ -29,6 +30,7 @@
 #include "host/output_path.h"
 #include "http/tail.h"
 #include "http/target.h"
+#include "model/state_rates.h"
 #include "store/db.h"
 #include "store/prune.h"
 #include "store/rows.h"
@@ -219,9 +221,12 @@ static void update_from_engine(struct job_record *record,
     words->waited_ns =
         job->waited_ns + (job_holds_seats(job) ? 0 : now_ns - job->since_ns);
     words->served_ns = job_served_ns(job, now_ns);
-    words->step = job_steps(job, now_ns);
+    bool paced = state_knows_rate(&facts->engine->state, id);
+    words->step = paced ? job_steps(job, now_ns) : job->steps;
     words->steps = job->steps_total;
-    words->rate_per_s = job_runs(job) ? job->rate_per_s : NAN;
+    words->rate_per_s = job_runs(job) && paced ? job->rate_per_s : NAN;
+    if (words->steps > 0 && words->step > words->steps)
+        words->step = words->steps; /* it has more to do than was declared */
     words->loss = job->loss;
     words->placement = NULL;
     if (job->seats.count > 0) {
@@ -561,6 +566,9 @@ void job_query_write(struct routes *routes, const struct caller *caller, uint64_
     put_request(&reply->body, &record);
     if (record.words.preemptions > 0)
         put_preemptions(&reply->body, store_reader(facts.store), id);
+    job_id job = daemon_find(routes->daemon, id);
+    if (job != JOB_NONE)
+        rates_write_job(&reply->body, &facts.engine->state, job);
     api_write_end(&reply->body);
     buf_text(&reply->body, "\n");
     texts_release(&texts);

@@ -7,6 +7,7 @@ import { h, type Child } from "../parts/dom";
 import { dayTime, span } from "../parts/format";
 import { LossChart } from "../parts/loss";
 import { Output } from "../parts/output";
+import { ratesOf } from "../parts/rates";
 import { reasonsOf } from "../parts/reasons";
 import { speedsOf } from "../parts/speeds";
 import type { Job, Story, Why } from "../schema";
@@ -28,6 +29,7 @@ class JobPage implements View {
   private readonly life = h("section", { class: "card wide", hidden: true });
   private readonly curve = h("section", { class: "card", hidden: true });
   private readonly speed = h("section", { class: "card", hidden: true });
+  private readonly rates = h("section", { class: "card", hidden: true });
   private readonly why = h("section", { class: "card wide", hidden: true });
   private readonly price = h("section", { class: "card wide", hidden: true });
   private readonly loss = new LossChart();
@@ -94,6 +96,8 @@ class JobPage implements View {
     this.curve.hidden = !this.loss.draw(story);
     this.speed.hidden = story.speeds.length === 0;
     if (!this.speed.hidden) this.speed.replaceChildren(h("div", { class: "card-head" }, h("h2", {}, "Throughput by accelerator")), speedsOf(story.speeds));
+    this.rates.hidden = job.rates === undefined || job.rates.length < 2;
+    if (job.rates) this.rates.replaceChildren(h("div", { class: "card-head" }, h("h2", {}, "Expected on each type")), ratesOf(job.rates));
     // Of one that simply runs, all of it is said above.
     this.why.hidden = ENDED_STATES.has(job.state) || why.reasons.every(({ token }) => token === "running");
     this.why.replaceChildren(h("div", { class: "card-head" }, h("h2", {}, job.state === "RUNNING" || job.state === "STOPPING" ? "How it stands" : "Why it waits")), reasonsOf(why));
@@ -113,6 +117,7 @@ class JobPage implements View {
         this.life,
         this.curve,
         this.speed,
+        this.rates,
         this.price,
         h("section", { class: "card wide" }, h("div", { class: "card-head" }, h("h2", {}, "Output")), this.output.element),
       ),
