@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/hash.h"
 #include "model/cluster.h"
 
@@ -25,19 +24,6 @@ const char *const rate_bases[] = {
     [RATE_MEASURED] = "measured",
     NULL,
 };
-
-void rate_table_init(struct rate_table *rates, struct arena *run,
-                     const struct cluster *cluster)
-{
-    *rates = (struct rate_table){ .cluster = cluster,
-                                  .kind_max = RATE_KINDS_MAX,
-                                  .cell_free = RATE_CELL_NONE };
-    for (uint32_t t = 0; t < cluster->type_count; t++)
-        rates->typical[t] = cluster->types[t].speed;
-    rates->kinds = arena_array(run, struct rate_kind, RATE_KINDS_MAX);
-    rates->cells = arena_array(run, struct rate_cell, RATE_CELLS_MAX);
-    rates->stale = arena_array(run, uint32_t, RATE_KINDS_MAX);
-}
 
 /* --- kinds --------------------------------------------------------------------------- */
 
@@ -335,27 +321,14 @@ bool rate_table_set_level(struct rate_kind *kind, uint32_t type, enum rate_basis
     return changed;
 }
 
-/*
- * What is not measured is taken to be a little faster than expected: of two types that are
- * as good the one that is not known is tried, and no other difference is outweighed.
- */
-#define CURIOUS 1.02
-
-double rate_table_per_s(const struct rate_table *rates, uint32_t kind,
-                        struct rate_place place)
+double rate_table_other_per_s(const struct rate_table *rates,
+                              const struct rate_kind *kind, struct rate_place place,
+                              double level)
 {
-    const struct rate_kind *known = &rates->kinds[kind];
-    if (place.type >= TYPES_MAX || known->gpus == 0)
-        return 0;
-    double level = known->level[place.type];
-    if (known->basis[place.type] != RATE_MEASURED)
-        level *= CURIOUS;
-    if (place.gpus == known->gpus && !place.spread)
-        return level;
-    struct neighbours near = find_neighbours(rates, known, place);
+    struct neighbours near = find_neighbours(rates, kind, place);
     if (near.below || near.above)
         return exp(between(&near, place.gpus));
-    return level * place.gpus / known->gpus;
+    return level * place.gpus / kind->gpus;
 }
 
 struct rate_figure rate_table_figure(const struct rate_table *rates, uint32_t kind,

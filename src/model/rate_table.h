@@ -92,9 +92,7 @@ struct rate_figure {
     uint32_t count;   /* reports it rests on */
 };
 
-void rate_table_init(struct rate_table *rates, struct arena *run,
-                     const struct cluster *cluster);
-
+/* state_learn() makes one. */
 static inline void rate_table_release(struct rate_table *rates)
 {
     map_release(&rates->index);
@@ -155,11 +153,33 @@ const struct rate_cell *rate_table_next_cell(const struct rate_table *rates,
                                              const struct rate_cell *cell);
 
 /*
+ * What is not measured is taken to be a little faster than expected: of two types that are
+ * as good the one that is not known is tried, and no other difference is outweighed.
+ */
+#define RATE_CURIOUS 1.02
+
+/* At a size or shape that the levels are not for. */
+double rate_table_other_per_s(const struct rate_table *rates,
+                              const struct rate_kind *kind, struct rate_place place,
+                              double level);
+
+/*
  * Steps per second of the kind's whole gang there; 0 if nothing is known of the kind.  Other
  * sizes than measured ones lie between their neighbours, or go by their rate per GPU.
  */
-double rate_table_per_s(const struct rate_table *rates, uint32_t kind,
-                        struct rate_place place);
+static inline double rate_table_per_s(const struct rate_table *rates, uint32_t kind,
+                                      struct rate_place place)
+{
+    const struct rate_kind *known = &rates->kinds[kind];
+    if (place.type >= TYPES_MAX || known->gpus == 0)
+        return 0;
+    double level = known->level[place.type];
+    if (known->basis[place.type] != RATE_MEASURED)
+        level *= RATE_CURIOUS;
+    return place.gpus == known->gpus && !place.spread
+               ? level
+               : rate_table_other_per_s(rates, known, place, level);
+}
 
 /* The same for people, with what it rests on. */
 struct rate_figure rate_table_figure(const struct rate_table *rates, uint32_t kind,

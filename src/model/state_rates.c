@@ -15,10 +15,23 @@
 #define PACE_UNUSUAL 1.5     /* times the interval of its kind                        */
 #define PACE_STEP 0.1        /* paces of jobs are so far apart at least               */
 
+static void init_rates(struct rate_table *rates, struct arena *run,
+                       const struct cluster *cluster)
+{
+    *rates = (struct rate_table){ .cluster = cluster,
+                                  .kind_max = RATE_KINDS_MAX,
+                                  .cell_free = RATE_CELL_NONE };
+    for (uint32_t t = 0; t < cluster->type_count; t++)
+        rates->typical[t] = cluster->types[t].speed;
+    rates->kinds = arena_array(run, struct rate_kind, RATE_KINDS_MAX);
+    rates->cells = arena_array(run, struct rate_cell, RATE_CELLS_MAX);
+    rates->stale = arena_array(run, uint32_t, RATE_KINDS_MAX);
+}
+
 void state_learn(struct state *state, struct arena *run)
 {
     state->learns = true;
-    rate_table_init(&state->rates, run, state->view.cluster);
+    init_rates(&state->rates, run, state->view.cluster);
     state->throughput = *state->view.rates;
     state->throughput.learned = &state->rates;
     state->view.rates = &state->throughput;

@@ -20,7 +20,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_write.h"
-#include "daemon/routes/rates.h"
+#include "daemon/rates.h"
 #include "daemon/routes/routes_internal.h"
 #include "daemon/users.h"
 #include "daemon/scheduler.h"

@@ -260,7 +260,7 @@ static double rate_on(const struct view *view, const struct job *job, uint32_t t
     return rate_per_s;
 }
 
-void gavel_rate_again(struct gavel_common *common, const struct view *view, job_id id)
+static void set_rates(struct gavel_common *common, const struct view *view, job_id id)
 {
     for (uint32_t c = 0; c < common->type_count; c++)
         gavel_rates(common, id)[c] = rate_on(view, &view->jobs[id], common->types[c]);
@@ -277,7 +277,7 @@ void gavel_enroll(struct gavel_common *common, const struct view *view, job_id i
     entry->weight = job->weight;
     entry->set = job->set;
     common->set_jobs += job->set != NULL;
-    gavel_rate_again(common, view, id);
+    set_rates(common, view, id);
     common->jobs[common->job_count++] = id;
     gavel_pairs_admit(common, view, id);
 }
@@ -603,6 +603,8 @@ void gavel_observe(void *self, const struct view *view, const struct event *even
         return;
     if (event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED)
         common->entries[event->job] = (struct gavel_entry){ .number = common->seen++ };
+    if (common->entries[event->job].ticket && event->kind == EVENT_RATED)
+        set_rates(common, view, event->job);
     if (common->entries[event->job].ticket)
         gavel_pairs_observe(common, view, event);
     if (view->jobs[event->job].gpus == 0)

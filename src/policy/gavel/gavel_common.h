@@ -111,9 +111,6 @@ static inline const struct gavel_entry *gavel_entry(const struct gavel_common *c
 void gavel_enroll(struct gavel_common *common, const struct view *view, job_id job);
 void gavel_strike(struct gavel_common *common, job_id job);
 
-/* Its expected rates have changed. */
-void gavel_rate_again(struct gavel_common *common, const struct view *view, job_id job);
-
 /* What a mechanism knows better than the view. */
 struct gavel_times {
     double now_s;

@@ -55,11 +55,11 @@
 /* --- what happens ---------------------------------------------------------------------- */
 
 /* Its rates are others: it goes to the class of those like it, with what it is owed. */
-static void rate_again(struct gavel_common *common, const struct view *view, job_id job)
+static void join_like_ones(struct gavel_common *common, const struct view *view,
+                           job_id job)
 {
     double credit_s = accounts_credit(common, job, view->now_ns);
     accounts_remove(common, view, job);
-    gavel_rate_again(common, view, job);
     accounts_add(common, view, job, credit_s);
 }
 
@@ -80,7 +80,7 @@ static void rounds_observe(struct gavel_common *common, const struct view *view,
     if (!common->entries[event->job].ticket)
         return;
     if (event->kind == EVENT_RATED) {
-        rate_again(common, view, event->job);
+        join_like_ones(common, view, event->job);
         shares_drift(common, view, event->job, /* comes= */ true);
         common->changed = rounds->restless = true;
         return;

@@ -1,5 +1,5 @@
 /* rates.c - GET /v1/rates: how fast each kind of job runs on each type; the same of a job. */
-#include "daemon/routes/rates.h"
+#include "daemon/rates.h"
 
 #include <stdio.h>
 #include <string.h>
