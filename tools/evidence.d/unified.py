@@ -69,7 +69,8 @@ def error_of(found):
     means = [statistics.fmean(one) for one in zip(*(over_seeds(metric) for _, metric in found))]
     if len(means) < 2:
         return ""
-    return f" ± {100 * statistics.stdev(means) / math.sqrt(len(means)):.0f}"
+    error = statistics.stdev(means) / math.sqrt(len(means))
+    return f" ± {error:.1f}" if statistics.fmean(means) >= 1 else f" ± {100 * error:.0f}"
 
 
 def figures_of(chart):
@@ -117,7 +118,9 @@ def page(record, pictures):
     met = sum(row[-1] == "yes" for row in rows)
     text = f"# One policy in every study\n\n{TEXT}\n"
     text += f"{met} of {words.plural(len(rows), 'target')} are met in every cell."
-    text += " This was the quick study, a part of the whole one." if output["quick"] else ""
+    if output["quick"]:
+        text += (" This was the quick study, a part of the whole one. In it a single job can decide a figure "
+                 "of\nmixed, lab, industry, sweeps and box, so these ran on more seeds, from 4 on.")
     text += "".join(f"\n\n![{name}](plots/{file})" for file, (name, _) in pictures.items())
     text += "\n\n" + words.made(record) + "\n## Targets\n\n" + words.table(
         ("study", "figure", "regret", "seeds", "worst cell", "against", "target", "met"), rows,
