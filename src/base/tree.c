@@ -160,6 +160,24 @@ void tree_set_value(struct tree_pool *pool, uint32_t id, int64_t value)
     refresh_above(pool->nodes, id);
 }
 
+void tree_set_key(struct tree_pool *pool, struct tree *tree, uint32_t id, int64_t key,
+                  int64_t value)
+{
+    struct tree_node *nodes = pool->nodes;
+    uint64_t tie = nodes[id].tie;
+    uint32_t prev = tree_prev(pool, id);
+    uint32_t next = tree_next(pool, id);
+    if ((prev != TREE_NONE && !is_before(&nodes[prev], key, tie)) ||
+        (next != TREE_NONE && is_before(&nodes[next], key, tie))) {
+        tree_remove(pool, tree, id);
+        tree_insert(pool, tree, id, key, tie, value);
+        return;
+    }
+    nodes[id].key = key;
+    if (nodes[id].value != value)
+        tree_set_value(pool, id, value);
+}
+
 uint32_t tree_next(const struct tree_pool *pool, uint32_t id)
 {
     const struct tree_node *nodes = pool->nodes;

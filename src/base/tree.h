@@ -48,6 +48,10 @@ void tree_remove(struct tree_pool *pool, struct tree *tree, uint32_t id);
 
 void tree_set_value(struct tree_pool *pool, uint32_t id, int64_t value);
 
+/* Give a member another key and value; cheap where it keeps its place. */
+void tree_set_key(struct tree_pool *pool, struct tree *tree, uint32_t id, int64_t key,
+                  int64_t value);
+
 static inline uint32_t tree_first(const struct tree_pool *pool, const struct tree *tree)
 {
     return tree->first;

@@ -75,6 +75,32 @@ static void the_small_enough_are_walked_in_order_while_values_change(void **stat
     assert_int_equal(tree_first_at_most(&pool, &tree, 0), TREE_NONE);
 }
 
+static void a_member_with_another_key_is_where_that_belongs(void **state)
+{
+    struct tree tree;
+    int64_t keys[IDS];
+    tree_init(&tree);
+    for (uint32_t id = 0; id < IDS; id++)
+        tree_insert(&pool, &tree, id, keys[id] = 10 * id, id, 1);
+    for (uint32_t step = 0; step < 20 * IDS; step++) {
+        uint32_t id = step * 37 % IDS;
+        keys[id] += step % 3 == 0 ? 4 : (int64_t)(step * 7919 % 601) - 300;
+        tree_set_key(&pool, &tree, id, keys[id], step % 5);
+        uint32_t seen = 0;
+        uint32_t last = TREE_NONE;
+        for (uint32_t at = tree_first(&pool, &tree); at != TREE_NONE;
+             at = tree_next(&pool, at)) {
+            assert_int_equal(pool.nodes[at].key, keys[at]);
+            assert_true(last == TREE_NONE || keys[last] < keys[at] ||
+                        (keys[last] == keys[at] && last < at));
+            last = at;
+            seen++;
+        }
+        assert_int_equal(seen, IDS);
+        assert_int_equal(pool.nodes[id].value, step % 5);
+    }
+}
+
 static void what_is_removed_no_longer_counts(void **state)
 {
     struct tree tree;
@@ -116,5 +142,6 @@ static int teardown(void **state)
 RUN_CASES(CASE(an_empty_tree_has_no_ends), CASE(members_are_walked_both_ways),
           CASE(the_first_small_enough_is_first_in_order_not_in_value),
           CASE(the_small_enough_are_walked_in_order_while_values_change),
+          CASE(a_member_with_another_key_is_where_that_belongs),
           CASE(what_is_removed_no_longer_counts),
           CASE(removing_the_last_member_empties_the_tree));

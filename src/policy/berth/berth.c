@@ -208,24 +208,43 @@ static int64_t end_ns(const struct berth_policy *berth, const struct view *view,
     return left_s < 4e9 ? view->now_ns + (int64_t)(left_s * 1e9) : INT64_MAX;
 }
 
+/* Put a running job into its two trees, or where it belongs there now. */
+static void order_running(struct berth_policy *berth, const struct view *view,
+                          job_id id, bool again)
+{
+    const struct job *job = &view->jobs[id];
+    uint32_t type = berth->jobs[id].seats_type;
+    int64_t ends_ns = end_ns(berth, view, id);
+    double each =
+        price_of_stopping(berth, view, id) / (job->gpus_now ? job->gpus_now : 1);
+    int64_t price = (int64_t)(fmin(each, 1e9) * 1e6);
+    int64_t value = berth_runs_fastest(berth, view, id) ? STAYS : MAY_MOVE;
+    if (again) {
+        tree_set_key(&berth->running_pool, &berth->running[type], id, ends_ns, value);
+        tree_set_key(&berth->price_pool, &berth->by_price[type], id, price, 0);
+    } else {
+        tree_insert(&berth->running_pool, &berth->running[type], id, ends_ns, job->id,
+                    value);
+        tree_insert(&berth->price_pool, &berth->by_price[type], id, price, job->id, 0);
+    }
+}
+
 static void enter_running(struct berth_policy *berth, const struct view *view,
                           job_id id)
 {
     struct berth_job *mine = &berth->jobs[id];
     const struct job *job = &view->jobs[id];
     bool again = mine->runs;
-    leave_running(berth, id);
+    uint32_t type =
+        job->type_now < view->cluster->type_count ? job->type_now : TYPES_MAX;
+    bool same_trees = again && mine->seats_type == type && job_can_be_stopped(job);
+    if (!same_trees)
+        leave_running(berth, id);
     if (!job_can_be_stopped(job))
         return;
     mine->runs = true;
-    mine->seats_type =
-        job->type_now < view->cluster->type_count ? job->type_now : TYPES_MAX;
-    tree_insert(&berth->running_pool, &berth->running[mine->seats_type], id,
-                end_ns(berth, view, id), job->id, 0);
-    double each =
-        price_of_stopping(berth, view, id) / (job->gpus_now ? job->gpus_now : 1);
-    tree_insert(&berth->price_pool, &berth->by_price[mine->seats_type], id,
-                (int64_t)(fmin(each, 1e9) * 1e6), job->id, 0);
+    mine->seats_type = type;
+    order_running(berth, view, id, same_trees);
     mine->key_until = 0;
     mine->moves_until_ns = 0;
     set_timer(berth, view, id, value_changes_ns(berth, view, id));

@@ -12,6 +12,7 @@
 #include "base/bits.h"
 #include "base/heap.h"
 #include "base/tree.h"
+#include "model/cluster.h"
 #include "policy/policy.h"
 #include "policy/shared/cost_test.h"
 #include "policy/shared/preempt.h"
@@ -211,4 +212,20 @@ static inline double berth_slowness(const struct berth_policy *berth, job_id job
                                     uint32_t type)
 {
     return berth->cost_test.model.slowness[(size_t)job * TYPES_MAX + type];
+}
+
+/* Values in the trees of running jobs: a move may pay, now or later, or never does. */
+#define MAY_MOVE 0
+#define STAYS 1
+
+/* No type that the running job may use is faster for it. */
+static inline bool berth_runs_fastest(const struct berth_policy *berth,
+                                      const struct view *view, job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    for (uint32_t type = 0; type < view->cluster->type_count; type++)
+        if ((job->types >> type & 1) &&
+            berth_slowness(berth, id, type) < berth_slowness(berth, id, job->type_now))
+            return false;
+    return true;
 }

@@ -28,10 +28,6 @@
 #define TRADES_SCANNED 48 /* and for a trade */
 #define MOVES_MAX 8       /* in one decision */
 
-/* Values in the trees of running jobs: a move may pay, as for all at first, or never does. */
-#define MAY_MOVE 0
-#define STAYS 1
-
 /* Seconds until the job ends on that type, from its first step there on. */
 static double left_there_s(const struct berth_policy *berth, const struct view *view,
                            job_id id, uint32_t to)

@@ -117,9 +117,12 @@ static int64_t expected_end_ns(const struct cost_model *model, const struct view
 
 static void add_running(struct cost_model *model, const struct view *view, job_id job)
 {
-    remove_running(model, job);
-    tree_insert(&model->run_pool, &model->running, job,
-                expected_end_ns(model, view, job), view->jobs[job].id, 0);
+    int64_t end_ns = expected_end_ns(model, view, job);
+    if (model->runs[job])
+        tree_set_key(&model->run_pool, &model->running, job, end_ns, 0);
+    else
+        tree_insert(&model->run_pool, &model->running, job, end_ns, view->jobs[job].id,
+                    0);
     model->runs[job] = true;
 }
 

@@ -138,11 +138,15 @@ static double guess_left_s(const struct work_history *history,
     for (uint32_t bin = first; bin < WORK_BINS && total > 0; bin++) {
         double count = record->count[bin] + part * class->count[bin];
         double middle_s = history->middle_s[bin];
-        double end_s = fmax(middle_s - done_s, 0.25 * middle_s);
+        double after_s = middle_s - done_s;
+        double end_s = after_s > 0.25 * middle_s ? after_s : 0.25 * middle_s;
         ended += count;
         spent_s += count * end_s;
-        double index = ended / (spent_s + (total - ended) * end_s);
+        double all_s = spent_s + (total - ended) * end_s; /* grows from bin to bin */
+        double index = ended / all_s;
         best = index > best ? index : best;
+        if (total < 0.999 * best * all_s)
+            break; /* no later bin can have a larger index */
     }
     return best > 0 ? 1 / best : done_s;
 }
