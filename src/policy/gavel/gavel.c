@@ -33,6 +33,7 @@ const struct field gavel_sharing_params[] = {
 #define PAIRS_MAX (1u << 20) /* more are not listed */
 #define REFERENCES 16        /* of the kinds there are, as in the paper */
 #define TRIED 0.2            /* of a new job's cells */
+#define LEFT_LEAST 0.25      /* of a type, for which shares are made in any case */
 
 /* --- rates of two jobs that share ------------------------------------------------- */
 
@@ -346,11 +347,23 @@ uint32_t gavel_spare_column(const struct gavel_common *common, job_id job, uint3
     return best;
 }
 
+double gavel_lead(const struct gavel_common *common, const struct view *view,
+                  job_id job)
+{
+    const struct gavel_host *host = common->gavel->host;
+    return host ? host->lead_s(host->self, view, job) * 1e9 /
+                      (double)common->gavel->round_ns
+                : 0;
+}
+
 bool gavel_is_spared(const struct gavel_common *common, const struct view *view,
                      const struct job *job)
 {
+    const struct gavel_host *host = common->gavel->host;
     if (!job_runs(job) || job->stays)
         return job_runs(job);
+    if (host && host->spares(host->self, view, (job_id)(job - view->jobs)))
+        return true;
     bool saves = job->pause_ns <= job->grace_ns ||
                  (job->ckpt_ns > 0 && 2 * job->ckpt_ns < common->gavel->round_ns);
     int64_t in_seats_ns = view->now_ns - job->since_ns;
@@ -415,12 +428,24 @@ static double count_alone(struct gavel_common *common, const struct gavel_call *
     return entry->alone_s;
 }
 
+/* The types without what jobs hold that take no part, but for a quarter of each. */
+static void count_offered(struct gavel_common *common)
+{
+    const struct gavel_host *host = common->gavel->host;
+    for (uint32_t c = 0; c < common->type_count; c++) {
+        double least = common->capacity[c] * LEFT_LEAST;
+        double withheld = host ? host->withheld[common->types[c]] : 0;
+        common->offered[c] = fmax(common->capacity[c] - withheld, least);
+    }
+}
+
 void gavel_prepare(struct gavel_common *common, const struct view *view,
                    const struct gavel_times *times, const struct gavel_rows *rows,
                    struct arena *scratch, struct gavel_call *ret_call)
 {
     uint32_t k = common->type_count;
     double *count = common->count;
+    count_offered(common);
     *ret_call = (struct gavel_call){ .view = view,
                                      .job_count = rows->count,
                                      .jobs = rows->jobs,
@@ -428,7 +453,7 @@ void gavel_prepare(struct gavel_common *common, const struct view *view,
                                      .total = common->job_count,
                                      .type_count = k,
                                      .types = common->types,
-                                     .capacity = common->capacity,
+                                     .capacity = common->offered,
                                      .type_first = common->fill[0],
                                      .gang = common->gang,
                                      .weight = common->weight,
@@ -594,8 +619,7 @@ void gavel_observe(void *self, const struct view *view, const struct event *even
         count_node(common, view, event->node);
     if (event->kind == EVENT_FOREIGN) {
         common->changed = true;
-        if (common->mechanism->room)
-            common->mechanism->room(common);
+        gavel_look_again(gavel);
     }
     if (event->kind == EVENT_REJECTED)
         common->seen++;
@@ -603,6 +627,12 @@ void gavel_observe(void *self, const struct view *view, const struct event *even
         return;
     if (event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED)
         common->entries[event->job] = (struct gavel_entry){ .number = common->seen++ };
+    const struct gavel_host *host = gavel->host;
+    if (host && !host->takes_part(host->self, event->job)) {
+        if (common->entries[event->job].ticket)
+            common->mechanism->leave(common, view, event->job);
+        return;
+    }
     if (common->entries[event->job].ticket && event->kind == EVENT_RATED)
         set_rates(common, view, event->job);
     if (common->entries[event->job].ticket)
@@ -622,12 +652,6 @@ int gavel_decide(void *self, const struct view *view, struct plan *plan,
     return common->mechanism->decide(common, view, plan, scratch, err);
 }
 
-void gavel_explain_rounds(const struct gavel_common *common, struct reasons *reasons)
-{
-    reasons_add(reasons, "round", "places are given away anew every %.3g s",
-                (double)common->gavel->round_ns * 1e-9);
-}
-
 void gavel_explain(const void *self, const struct view *view, job_id job,
                    struct reasons *reasons)
 {
@@ -637,11 +661,18 @@ void gavel_explain(const void *self, const struct view *view, job_id job,
         fifo_queue_ahead(&common->waiting_cpu_only, view, job, reasons);
         return;
     }
-    if (common->mechanism->explain)
-        common->mechanism->explain(common, view, job, reasons);
-    else
-        gavel_explain_rounds(common, reasons);
+    bool said = common->mechanism->explain &&
+                common->mechanism->explain(common, view, job, reasons);
+    if (!said)
+        reasons_add(reasons, "round", "places are given away anew every %.3g s",
+                    (double)common->gavel->round_ns * 1e-9);
     cost_test_explain(&gavel->cost_test, view, job, reasons);
+}
+
+void gavel_look_again(struct gavel_policy *gavel)
+{
+    if (gavel->common->mechanism->room)
+        gavel->common->mechanism->room(gavel->common);
 }
 
 void gavel_fini(void *self)

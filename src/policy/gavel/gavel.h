@@ -139,10 +139,41 @@ extern const char *const gavel_knowns[];
 /* Who gets what the latest job leaves: see gavel_ftf.c. */
 enum gavel_spare { SPARE_CENTRE, SPARE_EVEN };
 
+/*
+ * A policy around the rounds, which has layers of its own (policy/berth/objective.c): it says
+ * which jobs they are about, what GPUs others have, and what it costs to stop a job.
+ */
+struct gavel_host {
+    void *self;
+    const uint32_t *withheld; /* [type of the cluster] GPUs of jobs that take no part */
+    const uint32_t *lent;     /* the same: GPUs that jobs have beyond their gang */
+    const struct bits *avoid; /* nodes that are kept for jobs that take no part */
+
+    bool (*takes_part)(const void *self, job_id job);
+
+    /* Seconds by which another job must be owed more for this one to be stopped. */
+    double (*lead_s)(const void *self, const struct view *view, job_id job);
+
+    /* GPU-seconds that stopping it wastes, for explain(). */
+    double (*price_gpu_s)(const void *self, const struct view *view, job_id job);
+
+    /* It has run for too short a time to be stopped again. */
+    bool (*spares)(const void *self, const struct view *view, job_id job);
+
+    /* To move it into free room of a faster type is worth the stop. */
+    bool (*move_pays)(const void *self, const struct view *view, job_id job,
+                      uint32_t type);
+
+    /* Have jobs give back what they were lent, and grant it to this one. */
+    bool (*make_room)(void *self, const struct view *view, struct plan *plan,
+                      job_id job);
+};
+
 /* What the private state of every such policy begins with. */
 struct gavel_policy {
     const struct gavel_rule *rule;
     struct gavel_common *common;
+    const struct gavel_host *host; /* NULL: the policy stands alone */
 
     /* settings */
     bool aware;        /* rates of the types are known and used */
@@ -209,3 +240,6 @@ int gavel_decide(void *self, const struct view *view, struct plan *plan,
     .observe = gavel_observe, .decide = gavel_decide, .explain = gavel_explain
 
 void gavel_fini(void *self);
+
+/* For a host: GPUs that took no part may be free, or jobs wait whose GPUs others got. */
+void gavel_look_again(struct gavel_policy *gavel);

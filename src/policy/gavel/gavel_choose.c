@@ -49,7 +49,9 @@ static double gang_of(const struct gavel_rounds *rounds, const struct gavel_line
 static double key_of(const struct gavel_line *line, uint32_t n)
 {
     uint32_t running = line_running(line);
-    double bonus = n < running ? STAYS : n < running + line->fresh ? 0 : -MOVES;
+    double bonus = n < running                 ? STAYS + line->lead
+                   : n < running + line->fresh ? 0
+                                               : -MOVES - line->toll;
     return line->target - n + bonus;
 }
 
@@ -57,11 +59,11 @@ static double key_of(const struct gavel_line *line, uint32_t n)
 static uint32_t count_units(const struct gavel_line *line, double least)
 {
     uint32_t running = line_running(line);
-    double stay = floor(line->target + STAYS - least) + 1;
+    double stay = floor(line->target + STAYS + line->lead - least) + 1;
     if (stay < running)
         return stay > 0 ? (uint32_t)stay : 0;
     double come = floor(line->target - least) + 1;
-    double move = floor(line->target - MOVES - least) + 1;
+    double move = floor(line->target - MOVES - line->toll - least) + 1;
     double count = fmax(running, fmin(come, running + line->fresh));
     if (count >= running + line->fresh)
         count = fmax(count, move);
@@ -163,6 +165,7 @@ static void begin_line(struct gavel_common *common, const struct view *view,
     line->fresh = class->waiting.tree.count;
     line->target = units + accounts_owed(rounds, line, view->now_ns);
     line->limit = units_left(rounds, line) + line->want;
+    line_set_leads(common, view, line);
     if (line_is_pair(line)) {
         uint32_t moves = runs + count_together_elsewhere(common, line);
         line->fresh = line->limit > moves ? line->limit - moves : 0;
@@ -329,8 +332,8 @@ static void choose_by_threshold(struct gavel_common *common, uint32_t column,
     double high = 0;
     for (uint32_t i = 0; i < rounds->listed_count; i++) {
         const struct gavel_line *line = &rounds->lines[rounds->listed[i]];
-        low = fmin(low, line->target - line->limit - MOVES);
-        high = fmax(high, line->target + STAYS + 1);
+        low = fmin(low, line->target - line->limit - MOVES - line->toll);
+        high = fmax(high, line->target + STAYS + line->lead + 1);
     }
     double here = room[column];
     if (count_gpus(rounds, column, low) <= here)
@@ -515,14 +518,28 @@ static void choose_by_key(struct gavel_common *common, double *room)
     }
 }
 
+/* With a host, jobs that run there and would be stopped move only where that pays. */
+static bool move_pays(const struct gavel_common *common, const struct view *view,
+                      const struct gavel_line *line, uint32_t column)
+{
+    const struct gavel_host *host = common->gavel->host;
+    uint32_t last = tree_last(&common->rounds->trees, &line->running[0].tree);
+    return !host || last == TREE_NONE || line_running(line) < line->want ||
+           host->move_pays(host->self, view, last, common->types[column]);
+}
+
 /* A faster column with room for units of the line, or GAVEL_NONE. */
 static uint32_t faster_column(const struct gavel_common *common,
-                              const struct gavel_line *line, const double *room)
+                              const struct view *view, const struct gavel_line *line,
+                              const double *room)
 {
     job_id example = common->rounds->classes[line->classes[0]].example;
     const double *rates = gavel_rates(common, example);
     uint32_t best = gavel_spare_column(common, example, NONE, room);
-    return best == GAVEL_NONE || rates[best] <= rates[line->column] ? GAVEL_NONE : best;
+    return best == GAVEL_NONE || rates[best] <= rates[line->column] ||
+                   !move_pays(common, view, line, best)
+               ? GAVEL_NONE
+               : best;
 }
 
 /* Units that may move: not those that stay where they run. */
@@ -534,23 +551,24 @@ static uint32_t movable_units(const struct gavel_rounds *rounds,
                : line->want - (rounds->choose_running ? 0 : line_running(line));
 }
 
-static bool may_move_up(const struct gavel_common *common, const double *room)
+static bool may_move_up(const struct gavel_common *common, const struct view *view,
+                        const double *room)
 {
     const struct gavel_rounds *rounds = common->rounds;
     for (uint32_t i = 0; i < rounds->listed_count; i++) {
         const struct gavel_line *line = &rounds->lines[rounds->listed[i]];
         if (movable_units(rounds, line) > 0 &&
-            faster_column(common, line, room) != GAVEL_NONE)
+            faster_column(common, view, line, room) != GAVEL_NONE)
             return true;
     }
     return false;
 }
 
 /* Jobs due a slower type need not use it while there is room on a faster one. */
-static void move_up(struct gavel_common *common, double *room)
+static void move_up(struct gavel_common *common, const struct view *view, double *room)
 {
     struct gavel_rounds *rounds = common->rounds;
-    if (gavel_is_full(common, room) || !may_move_up(common, room))
+    if (gavel_is_full(common, room) || !may_move_up(common, view, room))
         return;
     /* The jobs that are owed most first; classes always in the same order. */
     uint32_t count = rounds->listed_count;
@@ -565,7 +583,7 @@ static void move_up(struct gavel_common *common, double *room)
         uint32_t movable = movable_units(rounds, line);
         uint32_t best;
         while (movable > 0 &&
-               (best = faster_column(common, line, room)) != GAVEL_NONE) {
+               (best = faster_column(common, view, line, room)) != GAVEL_NONE) {
             double fits = floor(room[best] / gang_of(rounds, line));
             uint32_t n = fits < movable ? (uint32_t)fits : movable;
             give_units(rounds, line, -(int64_t)n, room);
@@ -745,7 +763,7 @@ static void choose_units(struct gavel_common *common, const struct view *view,
     if (common->gavel->rule->strict)
         return;
     if (common->gavel->aware)
-        move_up(common, room);
+        move_up(common, view, room);
     if (gavel_is_full(common, room))
         return;
     if (rounds->by_class) {
@@ -898,7 +916,8 @@ static void swap_members(struct gavel_common *common, const struct view *view,
     job_id waiting;
     while ((waiting = first_waiting(rounds, class)) != JOB_NONE) {
         id = find_movable(common, view, id, /* more= */ true);
-        if (id == JOB_NONE || !is_owed_more(common, view, waiting, id, STAYS))
+        if (id == JOB_NONE || !is_owed_more(common, view, waiting, id,
+                                            STAYS + gavel_lead(common, view, id)))
             return;
         job_id mate = rounds->members[id].mate;
         if (mate != JOB_NONE && rounds->members[mate].taken)
@@ -922,7 +941,9 @@ static void exchange_members(struct gavel_common *common, const struct view *vie
         up = find_movable(common, view, up, /* more= */ false);
         down = find_movable(common, view, down, /* more= */ true);
         if (up == JOB_NONE || down == JOB_NONE ||
-            !is_owed_more(common, view, up, down, STAYS + MOVES))
+            !is_owed_more(common, view, up, down,
+                          STAYS + MOVES + gavel_lead(common, view, up) +
+                              gavel_lead(common, view, down)))
             return;
         let_leave(rounds, up);
         let_leave(rounds, down);

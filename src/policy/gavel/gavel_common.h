@@ -31,11 +31,14 @@ struct gavel_mechanism {
     int (*decide)(struct gavel_common *common, const struct view *view,
                   struct plan *plan, struct arena *scratch, struct error *err);
 
+    /* Optional.  It takes no part from now on. */
+    void (*leave)(struct gavel_common *common, const struct view *view, job_id job);
+
     /* Optional. GPUs may be free now that none of our jobs has left. */
     void (*room)(struct gavel_common *common);
 
-    /* Optional.  What a job that waits is due; without it: that there are rounds. */
-    void (*explain)(const struct gavel_common *common, const struct view *view,
+    /* Optional.  What a job that waits is due; false: nothing of when a round begins. */
+    bool (*explain)(const struct gavel_common *common, const struct view *view,
                     job_id job, struct reasons *reasons);
 
     /* Optional.  Give back what is not in the run's memory. */
@@ -67,6 +70,7 @@ struct gavel_common {
     uint32_t types[TYPES_MAX];     /* [column] number in the cluster */
     uint32_t column_of[TYPES_MAX]; /* and back */
     double capacity[TYPES_MAX];    /* [column] on nodes that are up */
+    double offered[TYPES_MAX];     /* of them, what shares are made of */
     bool *up;                      /* by node */
     uint32_t fill[TYPES_MAX];      /* columns in the order in which types are filled */
 
@@ -145,6 +149,10 @@ uint32_t gavel_add_pair(struct gavel_call *call, uint32_t first, uint32_t second
 bool gavel_is_spared(const struct gavel_common *common, const struct view *view,
                      const struct job *job);
 
+/* Rounds by which another job must be owed more for this one to be stopped; 0: no host. */
+double gavel_lead(const struct gavel_common *common, const struct view *view,
+                  job_id job);
+
 /* It is there from now on: submitted, let go or found, and not held. */
 static inline bool gavel_comes(const struct view *view, const struct event *event)
 {
@@ -169,9 +177,6 @@ static inline bool gavel_is_full(const struct gavel_common *common, const double
             return false;
     return true;
 }
-
-/* For a mechanism's explain(): that places are given away by the round. */
-void gavel_explain_rounds(const struct gavel_common *common, struct reasons *reasons);
 
 /* --- rates of two that share, as the policy knows them (gavel.c) --------------------- */
 

@@ -35,6 +35,7 @@
  * to start or stop.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -63,6 +64,15 @@ static void join_like_ones(struct gavel_common *common, const struct view *view,
     accounts_add(common, view, job, credit_s);
 }
 
+static void rounds_leave(struct gavel_common *common, const struct view *view,
+                         job_id id)
+{
+    shares_drift(common, view, id, /* comes= */ false);
+    gavel_strike(common, id);
+    accounts_remove(common, view, id);
+    common->rounds->room = true;
+}
+
 static void rounds_observe(struct gavel_common *common, const struct view *view,
                            const struct event *event)
 {
@@ -89,23 +99,26 @@ static void rounds_observe(struct gavel_common *common, const struct view *view,
     accounts_follow(common, view, event->job);
     if (state == JOB_WAITING || (ran && rounds->members[event->job].line == NONE))
         rounds->room = true;
-    if (state == JOB_FREE || state == JOB_HELD) {
-        shares_drift(common, view, event->job, /* comes= */ false);
-        gavel_strike(common, event->job);
-        accounts_remove(common, view, event->job);
-        rounds->room = true;
-    }
+    if (state == JOB_FREE || state == JOB_HELD)
+        rounds_leave(common, view, event->job);
 }
 
 /* --- where they run --------------------------------------------------------------------- */
 
-static bool grant_beside(struct gavel_common *common, struct plan *plan, job_id job,
-                         uint32_t column, job_id beside)
+static bool grant_on_type(const struct gavel_common *common, struct plan *plan,
+                          job_id job, uint32_t column, job_id beside)
 {
     struct ask ask = ASK_DEFAULT;
     ask.types = (uint32_t)1 << common->types[column];
     ask.beside = beside;
-    if (!plan_grant(plan, job, &ask))
+    ask.avoid = common->gavel->host ? common->gavel->host->avoid : NULL;
+    return plan_grant(plan, job, &ask);
+}
+
+static bool grant_beside(struct gavel_common *common, struct plan *plan, job_id job,
+                         uint32_t column, job_id beside)
+{
+    if (!grant_on_type(common, plan, job, column, beside))
         return false;
     common->rounds->granted++;
     return true;
@@ -227,15 +240,26 @@ static void order_units(struct gavel_common *common)
     sort_items(rounds->items, rounds->item_scratch, rounds->unit_count);
 }
 
+/* Jobs have more GPUs than they asked for, because no job waited. */
+static bool take_back(struct gavel_common *common, const struct view *view,
+                      struct plan *plan, job_id job)
+{
+    const struct gavel_host *host = common->gavel->host;
+    if (!host || !host->make_room(host->self, view, plan, job))
+        return false;
+    common->rounds->granted++;
+    return true;
+}
+
 /* No more members of a class are tried than that: others would be refused as well. */
-static bool try_grant(struct gavel_common *common, struct plan *plan, job_id job,
-                      uint32_t column)
+static bool try_grant(struct gavel_common *common, const struct view *view,
+                      struct plan *plan, job_id job, uint32_t column)
 {
     struct gavel_class *class =
         &common->rounds->classes[common->rounds->members[job].class];
     if (class->tried >= REFUSALS_MAX)
         return false;
-    if (grant_alone(common, plan, job, column))
+    if (grant_alone(common, plan, job, column) || take_back(common, view, plan, job))
         return true;
     class->tried++;
     return false;
@@ -248,14 +272,14 @@ static void place_unit(struct gavel_common *common, const struct view *view,
     job_id host = unit->jobs[0];
     job_id guest = unit->jobs[1];
     bool placed =
-        is_in_place(rounds, host) || try_grant(common, plan, host, unit->column);
+        is_in_place(rounds, host) || try_grant(common, view, plan, host, unit->column);
     if (guest == JOB_NONE || is_in_place(rounds, guest))
         return;
     if (placed && grant_beside(common, plan, guest, unit->column, host))
         return;
     if (placed)
         gavel_pairs_refused(common, view, host, guest, unit->column);
-    try_grant(common, plan, guest, unit->column);
+    try_grant(common, view, plan, guest, unit->column);
 }
 
 /* --- jobs that may use some nodes only ----------------------------------------------------- */
@@ -274,15 +298,6 @@ struct movers {
     job_id jobs[MOVERS_MAX];
     uint32_t count;
 };
-
-static bool grant_on_type(const struct gavel_common *common, struct plan *plan,
-                          job_id job, uint32_t column, job_id beside)
-{
-    struct ask ask = ASK_DEFAULT;
-    ask.types = (uint32_t)1 << common->types[column];
-    ask.beside = beside;
-    return plan_grant(plan, job, &ask);
-}
 
 static bool may_move(const struct gavel_common *common, const struct view *view,
                      const struct plan *plan, job_id id)
@@ -331,7 +346,7 @@ static bool is_owed_more(const struct gavel_common *common, const struct view *v
 {
     return accounts_credit(common, newcomer, view->now_ns) >
            accounts_credit(common, other, view->now_ns) +
-               STAYS * common->rounds->round_s;
+               (STAYS + gavel_lead(common, view, other)) * common->rounds->round_s;
 }
 
 /*
@@ -478,20 +493,34 @@ static void place_what_pays(struct gavel_common *common, const struct view *view
 /* --- deciding ----------------------------------------------------------------------------------- */
 
 /* As chosen, or on another type with room; as it is, it may not fit everywhere. */
-static void give_to(struct gavel_common *common, struct plan *plan,
-                    const struct gavel_unit *unit)
+static void give_to(struct gavel_common *common, const struct view *view,
+                    struct plan *plan, const struct gavel_unit *unit)
 {
     job_id job = unit->jobs[0];
     double tried[TYPES_MAX];
     uint32_t column = unit->column;
     for (uint32_t c = 0; c < common->type_count; c++)
         tried[c] = INFINITY;
-    while (column != NONE && !try_grant(common, plan, job, column)) {
+    while (column != NONE && !try_grant(common, view, plan, job, column)) {
         if (common->gavel->rule->strict)
             return;
         tried[column] = 0;
         column = gavel_spare_column(common, job, NONE, tried);
     }
+}
+
+/* GPUs that are free or lent, by column. */
+static double count_free(const struct gavel_common *common, const struct view *view,
+                         double *room)
+{
+    const struct gavel_host *host = common->gavel->host;
+    double all = 0;
+    for (uint32_t c = 0; c < common->type_count; c++) {
+        uint32_t type = common->types[c];
+        room[c] = view->free->shelves[type].gpu_count + (host ? host->lent[type] : 0);
+        all += room[c];
+    }
+    return all;
 }
 
 /* In the middle of a round: no job is preempted. */
@@ -501,14 +530,12 @@ static void give_what_is_free(struct gavel_common *common, const struct view *vi
     struct gavel_rounds *rounds = common->rounds;
     double room[TYPES_MAX] = { 0 };
     rounds->room = false;
-    if (view->free->gpu_count == 0 || rounds->waiting_count == 0)
+    if (rounds->waiting_count == 0 || count_free(common, view, room) == 0)
         return;
-    for (uint32_t c = 0; c < common->type_count; c++)
-        room[c] = view->free->shelves[common->types[c]].gpu_count;
     gavel_choose(common, view, room, /* running= */ false);
     order_units(common);
     for (uint32_t i = 0; i < rounds->unit_count; i++)
-        give_to(common, plan, &rounds->units[rounds->items[i].value]);
+        give_to(common, view, plan, &rounds->units[rounds->items[i].value]);
     if (common->set_jobs > 0 && !common->gavel->rule->strict)
         give_rest(common, view, plan);
     gavel_choose_forget(rounds);
@@ -534,8 +561,12 @@ static void end_round(struct gavel_common *common, const struct view *view,
                       struct plan *plan)
 {
     struct gavel_rounds *rounds = common->rounds;
-    double room[TYPES_MAX];
-    memcpy(room, common->capacity, sizeof room);
+    const struct gavel_host *host = common->gavel->host;
+    double room[TYPES_MAX] = { 0 };
+    for (uint32_t c = 0; c < common->type_count; c++)
+        room[c] =
+            common->capacity[c] -
+            (host ? fmin(host->withheld[common->types[c]], common->capacity[c]) : 0);
     gavel_choose(common, view, room, /* running= */ true);
     if (common->gavel->cost_test.choice == COST_TEST_NONE)
         place_all(common, view, plan);
@@ -618,6 +649,7 @@ static void rounds_fini(struct gavel_common *common)
 static void rounds_room(struct gavel_common *common)
 {
     common->rounds->room = true;
+    common->rounds->restless = common->rounds->restless || common->gavel->host;
 }
 
 /* Where it is due something, and what it is owed. */
@@ -642,22 +674,94 @@ static void explain_shares(const struct gavel_common *common, const struct view 
         reasons_add(reasons, "share", "it is due no time at present");
 }
 
-static void rounds_explain(const struct gavel_common *common, const struct view *view,
+#define HOLDERS_SHOWN 5
+
+/* A running job whose GPUs a waiting one could have. */
+struct holder {
+    job_id job;
+    double more_s; /* by which the waiting job is owed more          */
+    double need_s; /* by which it would have to be, for job to leave */
+};
+
+static bool is_nearer(const struct holder *one, const struct holder *other)
+{
+    return one->more_s - one->need_s > other->more_s - other->need_s;
+}
+
+/* Those that are nearest to being stopped for it, in order. */
+static uint32_t list_holders(const struct gavel_common *common, const struct view *view,
+                             job_id waiting, struct holder *holders)
+{
+    const struct gavel_rounds *rounds = common->rounds;
+    double owed_s = accounts_credit(common, waiting, view->now_ns);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < common->job_count; i++) {
+        job_id id = common->jobs[i];
+        const struct job *job = &view->jobs[id];
+        if (!job_is_preemptible(job) ||
+            !(view->jobs[waiting].types >> job->type_now & 1))
+            continue;
+        struct holder holder = {
+            .job = id,
+            .more_s = owed_s - accounts_credit(common, id, view->now_ns),
+            .need_s = (STAYS + gavel_lead(common, view, id)) * rounds->round_s
+        };
+        uint32_t at = count < HOLDERS_SHOWN ? count++ : HOLDERS_SHOWN;
+        for (; at > 0 && is_nearer(&holder, &holders[at - 1]); at--)
+            if (at < HOLDERS_SHOWN)
+                holders[at] = holders[at - 1];
+        if (at < HOLDERS_SHOWN)
+            holders[at] = holder;
+    }
+    return count;
+}
+
+/* With a host: what stopping the jobs costs that it could have the GPUs of. */
+static void explain_holders(const struct gavel_common *common, const struct view *view,
+                            job_id waiting, struct reasons *reasons)
+{
+    const struct gavel_host *host = common->gavel->host;
+    struct holder holders[HOLDERS_SHOWN];
+    uint32_t count = list_holders(common, view, waiting, holders);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct holder *holder = &holders[i];
+        const struct job *job = &view->jobs[holder->job];
+        bool spared = gavel_is_spared(common, view, job);
+        bool enough = holder->more_s > holder->need_s;
+        reasons_add_considered(
+            reasons, (struct reasons_considered){
+                         job->id, host->price_gpu_s(host->self, view, holder->job),
+                         holder->more_s,
+                         spared   ? "has run too short a time for what its stop costs"
+                         : enough ? "may be stopped when the round ends"
+                                  : "is stopped only for a job that is owed more" });
+        if (i == 0)
+            reasons_add(reasons, "worth",
+                        "job %" PRIu64 " keeps its GPUs until another is owed %.3g s "
+                        "more than it, for what its stop costs; now that is %.3g s",
+                        job->id, holder->need_s, holder->more_s);
+    }
+}
+
+static bool rounds_explain(const struct gavel_common *common, const struct view *view,
                            job_id job, struct reasons *reasons)
 {
     if (common->entries[job].ticket)
         explain_shares(common, view, job, reasons);
-    if (common->rounds->end_ns > view->now_ns)
-        reasons_add(reasons, "round", "the next round begins in %.3g s",
-                    (double)(common->rounds->end_ns - view->now_ns) * 1e-9);
-    else
-        gavel_explain_rounds(common, reasons);
+    if (common->entries[job].ticket && common->gavel->host)
+        explain_holders(common, view, job, reasons);
+    if (common->rounds->end_ns <= view->now_ns)
+        return false;
+    reasons_add(reasons, "round", "the next round begins in %.3g s",
+                (double)(common->rounds->end_ns - view->now_ns) * 1e-9);
+    return true;
 }
 
 const struct gavel_mechanism gavel_mechanism_rounds = {
     .init = rounds_init,
     .observe = rounds_observe,
     .decide = rounds_decide,
+    .leave = rounds_leave,
     .room = rounds_room,
     .explain = rounds_explain,
     .fini = rounds_fini,

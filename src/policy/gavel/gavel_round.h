@@ -92,6 +92,8 @@ struct gavel_line {
     uint32_t want;   /* units in the next round                    */
     uint32_t sure;   /* units more that have large keys            */
     double target;   /* units due, and those owed, for one round   */
+    double lead;     /* rounds that its members are ahead, for what a stop costs */
+    double toll;     /* and behind where they would have to move to              */
 
     struct gavel_group running[2]; /* members of the first and of the second class;
                                       of two of one class all are in the first   */
@@ -223,6 +225,21 @@ static inline double line_units(const struct gavel_rounds *rounds,
 {
     return line_is_pair(line) ? line->share
                               : line->share * rounds->classes[line->classes[0]].count;
+}
+
+/*
+ * With a host a stop has a price: a line's members that run are ahead by what it is for the
+ * one that would go first, and members from other lines are behind by it.
+ */
+static inline void line_set_leads(const struct gavel_common *common,
+                                  const struct view *view, struct gavel_line *line)
+{
+    const struct gavel_rounds *rounds = common->rounds;
+    if (!common->gavel->host)
+        return;
+    uint32_t last = tree_last(&rounds->trees, &line->running[0].tree);
+    line->lead = last == TREE_NONE ? 0 : gavel_lead(common, view, last);
+    line->toll = gavel_lead(common, view, rounds->classes[line->classes[0]].example);
 }
 
 /* Put a line on a list, or take it off; either may be so already. */
