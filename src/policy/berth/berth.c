@@ -12,9 +12,10 @@
  *     moves.c    moves to faster GPUs, and trades                         Gavel
  *     resizes.c  how many GPUs an elastic job gets                        SLAQ
  *
- * That is the objective 'completion'.  For others, Gavel's programmes decide: 'makespan' is
- * gavel-makespan, 'fairness' gavel-ftf, 'cost' gavel-cost, each with its standard settings and
- * without the layers above.
+ * That is the objective 'completion'.  For others, Gavel's programmes say what shares of time jobs
+ * are due, and one layer takes the place of 'aged', the order and 'moves':
+ *
+ *     objective.c  all others by shares of time                      Gavel
  *
  * No cycles.  A job preempts only jobs with larger keys.  The key of a running job falls as its
  * work is done, or rises each time a guess is exceeded, its model becomes good or its deadline
@@ -25,7 +26,8 @@
  * preempts its beneficiary, and their number is bounded by the time and the jobs submitted.
  * Trades raise a potential (moves.c); a move ends on a type on which the job is faster by the
  * table, whatever it reports.  Sizes do not go round either (resizes.c).  Jobs that started
- * because they waited too long are preempted by trial jobs alone.
+ * because they waited too long are preempted by trial jobs alone.  With another objective jobs
+ * take turns (objective.c).
  */
 #include "policy/policy.h"
 
@@ -97,22 +99,10 @@ static const struct preempt_rule for_trials = { RULE_TRIAL, next_cheapest,
                                                 may_preempt };
 static const struct preempt_rule by_order = { RULE_ORDER, next_longest, may_preempt };
 
+static const char *const objective_names[] = { "completion", "makespan", "fairness",
+                                               "cost", NULL };
+
 /* --- events -------------------------------------------------------------------------- */
-
-static const char *const objectives[] = { "completion", "makespan", "fairness", "cost",
-                                          NULL };
-static const char *const programmes[] = { NULL, "gavel-makespan", "gavel-ftf",
-                                          "gavel-cost" };
-
-static int start_programme(struct berth_policy *berth, const struct view *view,
-                           uint64_t seed, struct arena *run, struct error *err)
-{
-    berth->programme = policy_find(programmes[berth->objective]);
-    berth->programme_self =
-        arena_alloc(run, 1, berth->programme->self_size, alignof(max_align_t));
-    param_defaults(berth->programme->params, berth->programme_self);
-    return berth->programme->init(berth->programme_self, view, seed, run, err);
-}
 
 static int berth_init(void *self, const struct view *view, uint64_t seed,
                       struct arena *run, struct error *err)
@@ -120,8 +110,6 @@ static int berth_init(void *self, const struct view *view, uint64_t seed,
     struct berth_policy *berth = self;
     struct cost_model *model = &berth->cost_test.model;
     uint32_t nodes = view->cluster->node_count;
-    if (programmes[berth->objective])
-        return start_programme(berth, view, seed, run, err);
     berth->cost_test.choice = COST_TEST_XION;
     model->settings = COST_MODEL_STANDARD;
     model->estimates = &value_estimates;
@@ -161,7 +149,7 @@ static int berth_init(void *self, const struct view *view, uint64_t seed,
     fair_shares_init(&berth->shares, view, run);
     work_history_init(&berth->history, run);
     resizes_init(berth, view, run);
-    return 0;
+    return objective_start(berth, view, seed, run, err);
 }
 
 static void clear_timer(struct berth_policy *berth, job_id id)
@@ -288,6 +276,15 @@ static void quit_queue(struct berth_policy *berth, job_id id)
     berth->jobs[id].queue_at = 0;
 }
 
+/* Its objective's programme may have to give it a share of time (objective.c). */
+static void list_apart(struct berth_policy *berth, job_id id)
+{
+    struct berth_job *mine = &berth->jobs[id];
+    if (!mine->in_rounds && !mine->is_apart)
+        berth->apart[berth->apart_count++] = id;
+    mine->is_apart = mine->is_apart || !mine->in_rounds;
+}
+
 static void enter_waiting(struct berth_policy *berth, const struct view *view,
                           job_id id)
 {
@@ -295,6 +292,11 @@ static void enter_waiting(struct berth_policy *berth, const struct view *view,
     struct berth_job *mine = &berth->jobs[id];
     mine->trial = mine->by_age = mine->keeps = false;
     mine->retry_ns = 0;
+    join_queue(berth, id);
+    if (berth->programme && job->class == CLASS_BE)
+        return; /* its turn is the programme's to say */
+    if (berth->programme)
+        list_apart(berth, id);
     if (!mine->aged && job->class == CLASS_BE &&
         ages_ns(berth, view, id) <= view->now_ns)
         mine->aged = true;
@@ -302,7 +304,6 @@ static void enter_waiting(struct berth_policy *berth, const struct view *view,
         sizes_push(&berth->aged, view, id, job->submit_ns, 0);
     sizes_push(job->class == CLASS_TE ? &berth->trials : &berth->waiting, view, id,
                value_key_ns(berth, view, id), 0);
-    join_queue(berth, id);
     int64_t changes_ns = value_changes_ns(berth, view, id);
     int64_t aged_ns =
         job->class == CLASS_BE && !mine->aged ? ages_ns(berth, view, id) : INT64_MAX;
@@ -319,16 +320,31 @@ static void leave_waiting(struct berth_policy *berth, const struct view *view,
     clear_timer(berth, id);
 }
 
-/* GPUs that trial jobs hold or will have. */
-static void count_trial_gpus(struct berth_policy *berth, const struct view *view,
-                             job_id id)
+/* Of the GPUs it has, or will have when others have left them. */
+static uint32_t type_of_seats(const struct view *view, const struct job *job)
+{
+    struct seat_row seats = job->next.count > 0 ? job->next : job->seats;
+    return view->cluster->nodes[view->seats[seats.first].node].type;
+}
+
+/* GPUs that trial jobs hold or will have, and those that elastic jobs have beyond their size. */
+static void count_gpus(struct berth_policy *berth, const struct view *view, job_id id)
 {
     const struct job *job = &view->jobs[id];
     struct berth_job *mine = &berth->jobs[id];
     bool has = job->state == JOB_PLACED || job_holds_seats(job);
     uint32_t gpus = mine->trial && has ? job->gpus_now : 0;
+    uint32_t lent = has && !mine->trial && job->gpus_now > job->gpus
+                        ? job->gpus_now - job->gpus
+                        : 0;
     berth->trial_gpus += gpus - mine->trial_gpus;
+    berth->withheld[mine->gpus_type] -= mine->trial_gpus;
+    berth->lent[mine->gpus_type] -= mine->lent_gpus;
+    mine->gpus_type = gpus + lent > 0 ? type_of_seats(view, job) : 0;
     mine->trial_gpus = gpus;
+    mine->lent_gpus = lent;
+    berth->withheld[mine->gpus_type] += gpus;
+    berth->lent[mine->gpus_type] += lent;
 }
 
 static void note_freed_types(struct berth_policy *berth, const struct event *event)
@@ -357,10 +373,6 @@ static void berth_observe(void *self, const struct view *view,
 {
     struct berth_policy *berth = self;
     job_id id = event->job;
-    if (berth->programme) {
-        berth->programme->observe(berth->programme_self, view, event);
-        return;
-    }
     berth->view = view;
     berth->reported = berth->reported || event->kind == EVENT_PROGRESS;
     berth->stirred = berth->stirred || event->kind != EVENT_PROGRESS;
@@ -369,10 +381,12 @@ static void berth_observe(void *self, const struct view *view,
         berth->grown_types |= view->jobs[id].types; /* it may be faster elsewhere */
     if (id >= view->job_max || event->kind == EVENT_REJECTED) {
         preempt_observe(&berth->preempt, view, event);
+        if (berth->programme)
+            berth->programme->observe(berth->programme_self, view, event);
         return;
     }
     if (event->kind == EVENT_SUBMITTED)
-        berth->jobs[id] = (struct berth_job){ 0 };
+        berth->jobs[id] = (struct berth_job){ .is_apart = berth->jobs[id].is_apart };
     if (event->kind == EVENT_ADOPTED && view->jobs[id].class == CLASS_TE)
         berth->jobs[id].trial = view->jobs[id].state != JOB_WAITING;
     value_observe(berth, view, event);
@@ -393,8 +407,10 @@ static void berth_observe(void *self, const struct view *view,
         enter_waiting(berth, view, id);
     else if (event_ends_waiting(event, view))
         leave_waiting(berth, view, id);
-    count_trial_gpus(berth, view, id);
+    count_gpus(berth, view, id);
     aged_observe(berth, view, id);
+    if (berth->programme)
+        berth->programme->observe(berth->programme_self, view, event);
 }
 
 /* --- the decision -------------------------------------------------------------------- */
@@ -516,8 +532,6 @@ static void berth_recall(void *self, const struct view *view, const struct job *
                          int64_t start_ns, int64_t end_ns)
 {
     struct berth_policy *berth = self;
-    if (berth->programme)
-        return;
     fair_shares_recall(&berth->shares, view, job, start_ns, end_ns);
     if (job->steps > 0)
         work_history_count(&berth->history, job);
@@ -527,42 +541,41 @@ static int berth_decide(void *self, const struct view *view, struct plan *plan,
                         struct arena *scratch, struct error *err)
 {
     struct berth_policy *berth = self;
-    if (berth->programme)
-        return berth->programme->decide(berth->programme_self, view, plan, scratch,
-                                        err);
     berth->view = view;
     run_timers(berth, view);
     bool reported = berth->reported && !berth->stirred;
     berth->reported = berth->stirred = false;
-    if (reported && !elastic_begins(&berth->elastic, view))
+    if (reported && !berth->programme && !elastic_begins(&berth->elastic, view))
         return 0;
     sizes_begin(&berth->trials, view);
     sizes_begin(&berth->aged, view);
     sizes_begin(&berth->waiting, view);
-    renew_keys(berth, view);
+    if (!berth->programme)
+        renew_keys(berth, view);
     aged_begin(berth, view);
-    uint32_t waiting = berth->waiting.job_count + berth->trials.job_count;
+    uint32_t waiting = berth->queue_count;
     uint32_t gpus = view->cluster->gpu_count ? view->cluster->gpu_count : 1;
     berth->theta = 1 + THETA_SLOPE * waiting / gpus;
     berth->cost_test.model.settings.theta = 1 + SWAP_SLOPE * waiting / gpus;
 
     berth->preempt.rule = &for_trials;
     trials_place(berth, view, plan);
-    aged_place(berth, view, plan, scratch);
-    place_others(berth, view, plan);
     bool freed = berth->freed_types != 0;
-    moves_make(berth, view, plan);
+    int r = 0;
+    if (berth->programme) {
+        r = objective_place(berth, view, plan, scratch, err);
+    } else {
+        aged_place(berth, view, plan, scratch);
+        place_others(berth, view, plan);
+        moves_make(berth, view, plan);
+    }
     resizes_make(berth, view, plan, waiting > 0, freed);
-    return 0;
+    return r;
 }
 
 static int64_t berth_wake_ns(const void *self, const struct view *view)
 {
     const struct berth_policy *berth = self;
-    if (berth->programme)
-        return berth->programme->wake_ns
-                   ? berth->programme->wake_ns(berth->programme_self, view)
-                   : INT64_MAX;
     bool any = berth->waiting.job_count + berth->trials.job_count > 0 ||
                (view->cluster->type_count > 1 && view->free->gpu_count > 0);
     int64_t timer_ns = any && berth->timers.top != HEAP_NONE
@@ -648,15 +661,23 @@ static void explain_order(const struct berth_policy *berth, job_id id, uint32_t 
                     fmax((double)reasons->ahead[first].key, 1));
 }
 
+/* With another objective than completion. */
+static void explain_turn(const struct berth_policy *berth, const struct view *view,
+                         job_id id, struct reasons *reasons)
+{
+    bool takes_part = berth->host.takes_part(berth, id);
+    reasons_add(reasons, "objective", "objective=%s: %s",
+                objective_names[berth->objective],
+                takes_part ? "its turn follows from shares of time"
+                           : "trial jobs start where they cost least");
+    if (takes_part)
+        berth->programme->explain(berth->programme_self, view, id, reasons);
+}
+
 static void berth_explain(const void *self, const struct view *view, job_id id,
                           struct reasons *reasons)
 {
     const struct berth_policy *berth = self;
-    if (berth->programme) {
-        if (berth->programme->explain)
-            berth->programme->explain(berth->programme_self, view, id, reasons);
-        return;
-    }
     uint32_t trials =
         berth->trials.size_of[id]
             ? sizes_ahead(&berth->trials, view, id, reasons)
@@ -678,6 +699,10 @@ static void berth_explain(const void *self, const struct view *view, job_id id,
                     "longer go first");
         return;
     }
+    if (berth->programme) {
+        explain_turn(berth, view, id, reasons);
+        return;
+    }
     explain_value(berth, view, id, reasons);
     if (berth->waiting.size_of[id]) {
         uint32_t aged =
@@ -691,11 +716,8 @@ static void berth_explain(const void *self, const struct view *view, job_id id,
 static void berth_fini(void *self)
 {
     struct berth_policy *berth = self;
-    if (berth->programme) {
-        if (berth->programme->fini)
-            berth->programme->fini(berth->programme_self);
-        return;
-    }
+    if (berth->programme)
+        berth->programme->fini(berth->programme_self);
     sizes_release(&berth->waiting);
     sizes_release(&berth->trials);
     sizes_release(&berth->aged);
@@ -707,8 +729,8 @@ static void berth_fini(void *self)
 
 static const struct field berth_params[] = {
     { "objective", FIELD_CHOICE, AT(objective), "completion", NULL,
-      "what is minimised; all but completion are decided by Gavel's programmes", 0, 0,
-      objectives },
+      "what is minimised; for all but completion, shares of time as Gavel's", 0, 0,
+      objective_names },
     { "trial_weight", FIELD_NUMBER, AT(trial_weight), "30", NULL,
       "what a second of a trial job's waiting counts, in seconds of others", 0, 1e6 },
     { "age", FIELD_TIME, AT(age_ns), "2d", NULL,

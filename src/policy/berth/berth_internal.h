@@ -13,6 +13,7 @@
 #include "base/heap.h"
 #include "base/tree.h"
 #include "model/cluster.h"
+#include "policy/gavel/gavel.h"
 #include "policy/policy.h"
 #include "policy/shared/cost_test.h"
 #include "policy/shared/preempt.h"
@@ -59,20 +60,36 @@ struct berth_job {
     int64_t moves_until_ns; /* no move pays after that; 0: not known yet        */
     int64_t retry_ns;       /* while it waits: a preemption is tried again then */
     int64_t retry_each_ns;  /* and is, so long after it had failed              */
+    uint32_t lent_gpus;     /* of 'lent', its own                                 */
+    uint32_t gpus_type;     /* of which these and 'trial_gpus' are                */
+    bool in_rounds;         /* a trial job beyond their share: counts as best effort */
+    bool is_apart;          /* on the list 'apart'                                */
 };
 
 #define FRESH_MAX 64
 #define GANG_POWERS 65 /* of so many numbers of GPUs, from none on */
 
+enum objective {
+    OBJECTIVE_COMPLETION,
+    OBJECTIVE_MAKESPAN,
+    OBJECTIVE_FAIRNESS,
+    OBJECTIVE_COST,
+};
+
 struct berth_policy {
     /* settings */
-    uint32_t objective;
+    uint32_t objective; /* enum objective */
     double trial_weight;
     int64_t age_ns;
     double floor; /* part of an equal share that no elastic job falls below */
 
     const struct policy *programme; /* Gavel's, for another objective; or NULL */
-    void *programme_self;
+    struct gavel_policy *programme_self;
+    struct gavel_host host; /* what its rounds are told */
+    job_id *apart;          /* trial jobs that wait or waited, not in rounds */
+    uint32_t apart_count;
+    uint32_t withheld[TYPES_MAX]; /* GPUs of trial jobs, by type              */
+    uint32_t lent[TYPES_MAX];     /* GPUs of elastic jobs beyond those they asked for */
 
     struct sizes waiting; /* best-effort jobs, by key       */
     struct sizes trials;  /* trial jobs, by key             */
@@ -174,10 +191,29 @@ void aged_observe(struct berth_policy *berth, const struct view *view, job_id jo
 
 /* When such jobs may start again, if some wait and have had their share; or INT64_MAX. */
 int64_t aged_wake_ns(const struct berth_policy *berth, const struct view *view);
+/* --- objective.c: Gavel's programmes, for all objectives but 'completion' ---------------- */
+
+/* Start the objective's programme; 'completion' has none. */
+int objective_start(struct berth_policy *berth, const struct view *view, uint64_t seed,
+                    struct arena *run, struct error *err);
+
+/* Place best-effort jobs by shares of time. */
+int objective_place(struct berth_policy *berth, const struct view *view,
+                    struct plan *plan, struct arena *scratch, struct error *err);
+
+/* Elastic jobs get more GPUs than they asked for while no job waits. */
+static inline bool objective_grows(const struct berth_policy *berth)
+{
+    return berth->objective != OBJECTIVE_COST; /* more GPUs make fewer steps each */
+}
 
 /* Nodes that this job must not use, because they are kept for others. */
 const struct bits *aged_kept_from(const struct berth_policy *berth,
                                   const struct view *view, job_id job);
+
+/* The time saved exceeds the price: there is free room of that type, on which it is faster. */
+bool moves_pay(const struct berth_policy *berth, const struct view *view, job_id job,
+               uint32_t type);
 
 /* To types of which GPUs became free; then jobs that both gain by it trade places. */
 void moves_make(struct berth_policy *berth, const struct view *view, struct plan *plan);
@@ -205,6 +241,13 @@ static inline double berth_left_s(const struct berth_policy *berth,
 static inline const struct bits *berth_nodes_to_avoid(const struct berth_policy *berth)
 {
     return berth->any_kept ? &berth->claimed : &berth->aside;
+}
+
+/* The fewest GPUs that an elastic job may be left with: Gavel's shares are of whole gangs. */
+static inline uint32_t berth_gpus_least(const struct berth_policy *berth,
+                                        const struct job *job)
+{
+    return berth->programme ? job->gpus : job->gpus_min;
 }
 
 /* How much longer the job takes on that type than on its fastest; INFINITY: cannot. */

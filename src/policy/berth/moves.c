@@ -54,8 +54,8 @@ static bool can_trade(const struct view *view, const struct plan *plan, job_id i
     return can_move(view, plan, id) && view->jobs[id].gpus_now == view->jobs[id].gpus;
 }
 
-static bool move_pays(const struct berth_policy *berth, const struct view *view,
-                      job_id id, uint32_t type)
+bool moves_pay(const struct berth_policy *berth, const struct view *view, job_id id,
+               uint32_t type)
 {
     if (!(berth_slowness(berth, id, type) <
           berth_slowness(berth, id, view->jobs[id].type_now)))
@@ -145,7 +145,7 @@ static uint32_t move_between(struct berth_policy *berth, const struct view *view
             break;
         if (can_move(view, plan, id) && (job->types >> to & 1) &&
             job->gpus <= view->free->shelves[to].gpu_count &&
-            move_pays(berth, view, id, to) && move_job(berth, view, plan, id, to))
+            moves_pay(berth, view, id, to) && move_job(berth, view, plan, id, to))
             moved++;
         id = next_candidate(berth, view, from, id);
     }

@@ -160,7 +160,8 @@ static struct shrink find_shrink(const struct berth_policy *berth,
         uint32_t there = can_shrink(berth, view, plan, other)
                              ? free_beside(view, &view->jobs[id], other)
                              : gpus;
-        if (there < gpus && giver->gpus_min + (gpus - there) <= giver->gpus_now) {
+        if (there < gpus &&
+            berth_gpus_least(berth, giver) + (gpus - there) <= giver->gpus_now) {
             double gain_s = gain_of_room_s(berth, view, id, gpus, other, gpus - there);
             if (gain_s > best.gain_s)
                 best =
@@ -196,7 +197,7 @@ bool resizes_make_room(struct berth_policy *berth, const struct view *view,
     const struct job *job = &view->jobs[id];
     if (job->gpus == 0 || berth->elastic.member_count == 0)
         return false;
-    uint32_t least = job_is_elastic(job) ? job->gpus_min : job->gpus;
+    uint32_t least = job_is_elastic(job) ? berth_gpus_least(berth, job) : job->gpus;
     for (uint32_t type = 0; type < view->cluster->type_count; type++)
         for (uint32_t gpus = job->gpus; (job->types >> type & 1) && gpus >= least;
              gpus /= 2)
@@ -217,7 +218,9 @@ static void set_bounds(const struct berth_policy *berth, const struct view *view
     double cost_s = price_stop_s(berth, view, id) +
                     berth->theta * price_of_stopping(berth, view, id);
     share->resize_s = cost_s * epoch_s(berth) / berth_left_s(berth, view, id);
-    if (can_regain(berth, view, id))
+    if (!objective_grows(berth))
+        share->most = job->gpus_now > job->gpus ? job->gpus_now : job->gpus;
+    if (can_regain(berth, view, id) && !berth->programme)
         return;
     uint32_t kept = job->gpus_now < job->gpus ? job->gpus_now : job->gpus;
     share->least = share->least > kept ? share->least : kept;

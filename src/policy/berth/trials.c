@@ -287,6 +287,7 @@ void trials_place(struct berth_policy *berth, const struct view *view,
         if ((held == 0 || held + gpus <= most) && place_trial(berth, view, plan, id)) {
             held += gpus;
             berth->jobs[id].trial = true;
+            berth->jobs[id].in_rounds = false;
             sizes_take(trials, view, id);
         } else {
             sizes_skip(trials, id);
