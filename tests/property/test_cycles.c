@@ -25,6 +25,7 @@ extern const struct policy policy_berth;
 #define JOBS 14
 #define BOUND (2 * JOBS)
 #define RESIZES_MAX (10 * JOBS)
+#define COUNT(array) (sizeof(array) / sizeof *(array))
 #define SECOND INT64_C(1000000000)
 
 static struct {
@@ -54,6 +55,16 @@ static void count_stops(void *self, const struct view *view, const struct event 
     preempted_all += preempted;
     resized_all += !preempted;
 }
+
+/* Half of the worlds with defaults. */
+static const char *const settings[] = { NULL,
+                                        NULL,
+                                        NULL,
+                                        NULL,
+                                        "age=60s",
+                                        "objective=makespan",
+                                        "objective=fairness",
+                                        "objective=cost" };
 
 static double draw_work_s(struct rng *rng, bool equal)
 {
@@ -118,7 +129,7 @@ static void no_job_is_stopped_over_and_over(void **state)
             seed.now);
         make_jobs(&world, &rng);
         world.setup.policy = &policy_berth;
-        world.setup.settings = rng_below(&rng, 4) ? NULL : "age=60s";
+        world.setup.settings = settings[rng_below(&rng, COUNT(settings))];
         world.setup.unchecked = true;
         world.setup.observer = (struct engine_observer){ .event = count_stops };
         engine_run_play(&run, &world.setup);

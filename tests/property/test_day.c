@@ -44,6 +44,7 @@ struct day {
     uint32_t done[ACTIONS];
     uint32_t failures;    /* of nodes */
     bool restart, change; /* due after the step */
+    bool is_default;      /* the policy is berth as it is */
     bool over;            /* held jobs were released, and users do nothing more */
 };
 
@@ -107,18 +108,25 @@ static void day_before(void *self, struct engine_run *run, int64_t now_ns)
 /* Running jobs keep what they hold when a policy is installed: only its decisions differ. */
 static void switch_policy(struct day *day, struct engine_run *run)
 {
-    static const char *const others[] = { "las",  "gavel-las", "fitgpp",
-                                          "srtf", "slaq",      "fifo-backfill" };
+    static const char *const others[] = { "las",
+                                          "gavel-las",
+                                          "fitgpp",
+                                          "srtf",
+                                          "slaq",
+                                          "fifo-backfill",
+                                          "berth,objective=makespan",
+                                          "berth,objective=fairness",
+                                          "berth,objective=cost" };
     const struct policy *other = &policy_berth;
-    if (run->policy == other) {
-        const char *name = others[rng_below(&day->rng, 6)];
-        for (uint32_t i = 0; policy_list[i]; i++)
-            if (strcmp(policy_list[i]->name, name) == 0)
-                other = policy_list[i];
-    }
+    const char *settings = NULL;
+    if (day->is_default &&
+        policy_parse(others[rng_below(&day->rng, sizeof others / sizeof *others)],
+                     &other, &settings, &(struct error){ "" }) < 0)
+        fail_msg("no such policy");
+    day->is_default = !day->is_default;
     uint32_t live = run->engine.state.live_count;
     uint32_t free_gpus = run->engine.state.free.gpu_count;
-    engine_run_set_policy(run, other, NULL);
+    engine_run_set_policy(run, other, settings);
     assert_int_equal(run->engine.state.live_count, live);
     assert_int_equal(run->engine.state.free.gpu_count, free_gpus);
 }
@@ -133,8 +141,8 @@ static void day_after(void *self, struct engine_run *run, int64_t now_ns)
     if (day->restart)
         engine_run_restart(run, now_ns);
     day->change = day->restart = false;
-    if (day->over && run->policy != &policy_berth)
-        engine_run_set_policy(run, &policy_berth, NULL);
+    if (day->over && !day->is_default)
+        switch_policy(day, run);
 }
 
 static void count_failures(void *self, const struct view *view,
@@ -187,7 +195,7 @@ static void run_day(uint64_t seed)
     struct throughput rates;
     struct engine_run run;
     struct error err = { "" };
-    struct day day = { 0 };
+    struct day day = { .is_default = true };
     char path[128];
     arena_init(&arena, 0);
     if (cluster_load(&cluster, &arena, "mixed-112", &err) < 0)

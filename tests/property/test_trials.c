@@ -1,7 +1,8 @@
 /*
  * FitGpp in random worlds: no trial job waits while a job could be preempted for it,
  * no job is preempted more often than the cap allows, and the victim is the one that
- * an exhaustive search finds.
+ * an exhaustive search finds.  The policy berth starts trial jobs at once in the same sense,
+ * under each of its objectives.
  */
 #include "support/random_world.h"
 
@@ -14,8 +15,10 @@
 #include "model/node_set.h"
 #include "model/plan.h"
 #include "model/state.h"
+#include "model/throughput.h"
 #include "policy/shared/victims.h"
 
+extern const struct policy policy_berth;
 extern const struct policy policy_fitgpp;
 
 #ifndef SEEDS
@@ -361,6 +364,142 @@ static void a_choice_among_thousands_is_no_different(void **state)
     arena_release(&crowd.arena);
 }
 
+/* --- the policy berth, whatever its objective ------------------------------------------- */
+
+/*
+ * Half of the GPUs are for trial jobs.  Within that, none waits for room that best-effort jobs
+ * on one node could make: jobs stop without a pause here, and a trial job's waiting counts so
+ * much that waiting for an end is never cheaper, unless one is due at once.
+ */
+static uint64_t cleared, cleared_all[4],
+    left_waiting; /* jobs that were preempted for trial jobs */
+
+/* GPUs that trial jobs have, or get by this plan; as best-effort jobs or not. */
+static uint32_t count_trial_gpus(const struct view *view, const struct plan *plan)
+{
+    uint32_t gpus = 0;
+    for (job_id id = 0; id < view->job_max; id++) {
+        const struct job *job = &view->jobs[id];
+        if (job->state == JOB_FREE || job->class != CLASS_TE ||
+            !(plan_holds(plan, id) || job_holds_seats(job)))
+            continue;
+        gpus += job_holds_seats(job) && job->gpus_now > job->gpus ? job->gpus_now
+                                                                  : job->gpus;
+    }
+    return gpus;
+}
+
+static bool ends_at_once(const struct view *view)
+{
+    for (job_id id = 0; id < view->job_max; id++) {
+        const struct job *job = &view->jobs[id];
+        if (job_holds_seats(job) && job->rate_per_s > 0 && job->steps_total > 0 &&
+            (job->steps_total - job_steps(job, view->now_ns)) / job->rate_per_s < 2)
+            return true;
+    }
+    return false;
+}
+
+static bool could_start(const struct view *view, const struct plan *plan,
+                        const struct job *trial)
+{
+    for (node_id node = 0; node < view->cluster->node_count; node++) {
+        uint32_t type = view->cluster->nodes[node].type;
+        struct seat all = { .node = node };
+        if (type == TYPE_NONE ||
+            throughput_rate(view->rates, trial, type, trial->gpus, false) <
+                trial->rate_best_per_s * (1 - 1e-9))
+            continue; /* it may be better to wait for a faster one */
+        for (job_id id = 0; id < view->job_max; id++) {
+            const struct job *job = &view->jobs[id];
+            if (!is_running_be(view, id) || plan_changes(plan, id) ||
+                !job_is_preemptible(job) || job->leaving || job->next.count > 0)
+                continue;
+            for (uint32_t i = 0; i < job->seats.count; i++) {
+                const struct seat *seat = &view_seats(view, id)[i];
+                if (seat->node != node)
+                    continue;
+                all.gpus |= seat->gpus;
+                all.cpu_milli += seat->cpu_milli;
+                all.mem_mib += seat->mem_mib;
+            }
+        }
+        if (all.gpus && holds_with(view, plan, &all, trial))
+            return true;
+    }
+    return false;
+}
+
+/* The trial job that waits although there is room in their share; JOB_NONE: none, or several. */
+static job_id find_only_waiting(const struct view *view, const struct plan *plan)
+{
+    uint32_t held = count_trial_gpus(view, plan);
+    job_id found = JOB_NONE;
+    for (job_id id = 0; id < view->job_max; id++) {
+        const struct job *job = &view->jobs[id];
+        if (job->state != JOB_WAITING || job->class != CLASS_TE || job->gpus == 0 ||
+            plan_holds(plan, id) || !fits_a_node(view, job))
+            continue;
+        if (found != JOB_NONE)
+            return JOB_NONE; /* a node may be kept for one of them */
+        found = id;
+    }
+    bool room = found != JOB_NONE &&
+                held + view->jobs[found].gpus <= view->cluster->gpu_count / 2;
+    return room ? found : JOB_NONE;
+}
+
+static int berth_decide(void *self, const struct view *view, struct plan *plan,
+                        struct arena *scratch, struct error *err)
+{
+    int r = policy_berth.decide(self, view, plan, scratch, err);
+    for (size_t i = 0; i < plan_change_count(plan); i++)
+        cleared += plan_change(plan, i)->kind == CHANGE_REVOKE &&
+                   plan_change(plan, i)->rule == RULE_TRIAL;
+    job_id waiting = find_only_waiting(view, plan);
+    if (waiting != JOB_NONE && plan_change_count(plan) == 0 && !ends_at_once(view)) {
+        assert_false(could_start(view, plan, &view->jobs[waiting]));
+        left_waiting++;
+    }
+    return r;
+}
+
+static void a_trial_job_starts_at_once_under_every_objective(void **state)
+{
+    static const char *const objectives[] = { "trial_weight=1e6",
+                                              "trial_weight=1e6,objective=makespan",
+                                              "trial_weight=1e6,objective=fairness",
+                                              "trial_weight=1e6,objective=cost" };
+    struct policy watched = policy_berth;
+    watched.decide = berth_decide;
+    FOR_EACH_SEED(seed, SEEDS / 3)
+    for (uint32_t i = 0; i < sizeof objectives / sizeof *objectives; i++) {
+        struct random_world world;
+        struct engine_run run;
+        cleared = 0;
+        random_world_make(&world, &kinds[seed.now % 4], seed.now);
+        for (uint32_t s = 0; s < world.setup.spec_count; s++)
+            world.specs[s].pause_ns = 0;
+        world.setup.policy = &watched;
+        world.setup.settings = objectives[i];
+        world.setup.unchecked = true;
+        engine_run_play(&run, &world.setup);
+        assert_false(run.gave_up);
+        assert_int_equal(run.ended, run.accepted);
+        assert_int_equal(run.engine.refused_count, 0);
+        cleared_all[i] += cleared;
+        engine_run_release(&run);
+        random_world_release(&world);
+    }
+    for (uint32_t i = 0; i < sizeof objectives / sizeof *objectives; i++)
+        assert_true(getenv("BERTH_SEED") || cleared_all[i] > SEEDS / 3);
+    print_message(
+        "# %d preemptions for trial jobs, %d decisions in which one waits\n",
+        (int)(cleared_all[0] + cleared_all[1] + cleared_all[2] + cleared_all[3]),
+        (int)left_waiting);
+    assert_true(getenv("BERTH_SEED") || left_waiting > 100);
+}
+
 /* --- every setting ------------------------------------------------------------------------------ */
 
 static void every_setting_ends_every_job(void **state)
@@ -386,4 +525,5 @@ static void every_setting_ends_every_job(void **state)
 
 RUN_CASES(TEST(choices_are_what_an_exhaustive_search_finds),
           TEST(a_choice_among_thousands_is_no_different),
+          TEST(a_trial_job_starts_at_once_under_every_objective),
           TEST(every_setting_ends_every_job));

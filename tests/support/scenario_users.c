@@ -62,6 +62,10 @@ const char *scenario_draw_settings(struct scenario *s, const struct policy *poli
         { "round", "round=60s" },         { "sharing", "sharing=true,round=120s" },
         { "hysteresis", "hysteresis=0" },
     };
+    static const char *const objectives[] = { NULL, "objective=makespan",
+                                              "objective=fairness", "objective=cost" };
+    if (has_param(policy, "objective"))
+        return objectives[rng_below(&s->rng, 4)];
     uint32_t choice = rng_below(&s->rng, 8);
     return choice < 5 && has_param(policy, texts[choice][0]) ? texts[choice][1] : NULL;
 }
@@ -88,7 +92,8 @@ static void change_policy(struct scenario *s)
             scenario_broken("%s", err.text);
         return;
     }
-    s->policy = policy_list[rng_below(&s->rng, count)];
+    if (!has_param(s->policy, "objective") || scenario_draw(s, 50))
+        s->policy = policy_list[rng_below(&s->rng, count)];
     s->settings = scenario_draw_settings(s, s->policy);
     scenario_log(s, "%s %s takes office", s->policy->name,
                  s->settings ? s->settings : "");
