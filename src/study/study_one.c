@@ -31,6 +31,7 @@
 #define SUBJECT "berth"
 #define SUBJECT_MAKESPAN SUBJECT ",objective=makespan"
 #define SUBJECT_FAIRNESS SUBJECT ",objective=fairness"
+#define SUBJECT_COST SUBJECT ",objective=cost"
 #endif
 
 #define CELLS_MAX 96
@@ -41,7 +42,7 @@
 
 /* A column of a study: a figure, and by how much it may be worse. */
 struct one_metric {
-    const char *id, *figure, *what;
+    const char *id, *figure, *what; /* figures with a '+' between are added up */
     double target;
     const char *against; /* the policy the target is about; NULL: the best other one */
 };
@@ -68,6 +69,13 @@ struct one_study {
 #define FAIRNESS "fairness", "finish_time_fairness.mean", "finish-time fairness, mean"
 #define FAIRNESS_P95 \
     "fairness_p95", "finish_time_fairness.p95", "finish-time fairness, 95 %"
+#define COST "cost", "cost_usd", "money for GPU time"
+#define WASTE \
+    "waste", \
+        "overhead_gpu_s.pause+overhead_gpu_s.load_again+overhead_gpu_s.redo_" \
+        "preempted+" \
+        "overhead_gpu_s.resize", \
+        "GPU-seconds wasted by preemptions, moves and resizes"
 #define WORST_USER \
     "worst_user", "slowdown.worst_user", "mean slowdown of the user who fares worst"
 
@@ -96,6 +104,22 @@ struct one_study {
         } \
     }
 
+/*
+ * An objective on mixed workloads: no worse in its own figure than Gavel's policy, which it has
+ * the shares from, with less waste; and trial jobs as with the objective 'completion'.
+ */
+#define OBJECTIVE_STUDY(title, with, gavel, ...) \
+    { \
+        .name = (title), .subject = (with), .rivals = { (gavel), SUBJECT }, \
+        .metrics = { \
+            { __VA_ARGS__, 0.03, (gavel) }, \
+            { TE_P95, 0.10, SUBJECT }, \
+            { "te_p95_gavel", "slowdown.te.p95", "95 % slowdown of trial jobs", -0.30, \
+              (gavel) }, \
+            { WASTE, 0, (gavel) } \
+        } \
+    }
+
 enum {
     FITGPP,
     XION,
@@ -103,6 +127,7 @@ enum {
     GAVEL,
     GAVEL_MAKESPAN,
     GAVEL_FAIRNESS,
+    GAVEL_COST,
     SLAQ,
     SLAQ_REAL,
     JPAS,
@@ -115,6 +140,9 @@ enum {
     INDUSTRY,
     SWEEPS,
     BOX,
+    MIXED_MAKESPAN,
+    MIXED_FAIRNESS,
+    MIXED_COST,
     STUDY_COUNT
 };
 
@@ -141,7 +169,14 @@ static const struct one_study studies[STUDY_COUNT] = {
     [GAVEL_FAIRNESS] = { "gavel_fairness", .subject = SUBJECT_FAIRNESS,
                          .rivals = { "gavel-ftf", "gavel-las", "gavel-hierarchical" },
                          .metrics = { { FAIRNESS, 0.03, "gavel-ftf" },
-                                      { FAIRNESS_P95, 0.03, "gavel-ftf" } } },
+                                      { FAIRNESS_P95, 0.03, "gavel-ftf" },
+                                      { "fairness_hierarchical",
+                                        "finish_time_fairness.mean",
+                                        "finish-time fairness, mean", 0.03,
+                                        "gavel-hierarchical" } } },
+    [GAVEL_COST] = { "gavel_cost", .subject = SUBJECT_COST,
+                     .rivals = { "gavel-cost", "gavel-las" },
+                     .metrics = { { COST, 0.03, "gavel-cost" } } },
     [SLAQ] = { "slaq", .rivals = { "slaq", "fair", "las", "sjf" },
                .metrics = { { T90, 0.02, "slaq" },
                             { LOSS_S, 0.02, "slaq" },
@@ -162,6 +197,11 @@ static const struct one_study studies[STUDY_COUNT] = {
     [INDUSTRY] = { "industry", .rivals = ALL_RIVALS, .metrics = OTHER_METRICS },
     [SWEEPS] = { "sweeps", .rivals = ALL_RIVALS, .metrics = OTHER_METRICS },
     [BOX] = { "box", .rivals = ALL_RIVALS, .metrics = OTHER_METRICS },
+    [MIXED_MAKESPAN] =
+        OBJECTIVE_STUDY("mixed_makespan", SUBJECT_MAKESPAN, "gavel-makespan", MAKESPAN),
+    [MIXED_FAIRNESS] =
+        OBJECTIVE_STUDY("mixed_fairness", SUBJECT_FAIRNESS, "gavel-ftf", FAIRNESS),
+    [MIXED_COST] = OBJECTIVE_STUDY("mixed_cost", SUBJECT_COST, "gavel-cost", COST),
 };
 
 /* A workload on a cluster; all policies of its study run there, over all seeds. */
@@ -285,6 +325,18 @@ static void add_xion_cells(struct one_experiment *e)
             }
 }
 
+/* The workload, cluster, window and seeds of another study's cell. */
+static void add_same_cell(struct one_experiment *e, uint32_t study,
+                          const struct one_cell *as)
+{
+    struct one_cell *cell = add_cell(e, study, as->place->name, as->workload);
+    memcpy(cell->name, as->name, sizeof cell->name);
+    cell->window_from = as->window_from;
+    cell->window_to = as->window_to;
+    cell->effort = as->effort;
+    cell->seeds = as->seeds;
+}
+
 /* Loads in jobs per hour, of single GPUs and of gangs, as the paper has them. */
 static void add_gavel_cells(struct one_experiment *e)
 {
@@ -305,13 +357,10 @@ static void add_gavel_cells(struct one_experiment *e)
             cell->window_from = quick ? 100 : 1000;
             cell->window_to = quick ? 250 : 2000;
             cell->effort = 40;
-            if (multi == 0 || i < 2)
-                continue;
-            struct one_cell *fair = add_cell(e, GAVEL_FAIRNESS, "gavel-36", workload);
-            memcpy(fair->name, cell->name, sizeof fair->name);
-            fair->window_from = cell->window_from;
-            fair->window_to = cell->window_to;
-            fair->effort = 40;
+            if (i == 2)
+                add_same_cell(e, GAVEL_COST, cell);
+            if (multi == 1 && i >= 2)
+                add_same_cell(e, GAVEL_FAIRNESS, cell);
         }
     add_cell(e, GAVEL_MAKESPAN, "gavel-36",
              quick ? "gavel:static=100" : "gavel:static=300");
@@ -337,7 +386,9 @@ static void add_mixed_cells(struct one_experiment *e)
     char workload[96];
     for (uint32_t i = 0; i < COUNT(loads); i++) {
         snprintf(workload, sizeof workload, "mixed:load=%g%s", loads[i], jobs);
-        add_noisy_cell(e, MIXED_70 + i, "mixed-112", workload);
+        struct one_cell *mixed = add_noisy_cell(e, MIXED_70 + i, "mixed-112", workload);
+        for (uint32_t study = MIXED_MAKESPAN; study <= MIXED_COST; study++)
+            add_same_cell(e, study, mixed);
     }
     snprintf(workload, sizeof workload, "mixed:load=0.9%s", jobs);
     struct one_cell *cell = add_noisy_cell(e, MIXED_ERROR, "mixed-112", workload);
@@ -420,7 +471,16 @@ static int run_cells(struct one_experiment *e)
 static double figure_of(const struct one_experiment *e, const struct one_cell *cell,
                         uint32_t policy, uint32_t seed, const char *figure)
 {
-    return reproduction_figure(&cell->runs[policy * cell->seeds + seed], figure);
+    const struct sweep_run *run = &cell->runs[policy * cell->seeds + seed];
+    char part[64];
+    double sum = 0;
+    for (const char *at = figure; *at; at += *at == '+') {
+        size_t length = strcspn(at, "+");
+        snprintf(part, sizeof part, "%.*s", (int)length, at);
+        sum += reproduction_figure(run, part);
+        at += length;
+    }
+    return sum;
 }
 
 static double mean_figure(const struct one_experiment *e, const struct one_cell *cell,
@@ -695,8 +755,8 @@ static void add_picture(struct one_experiment *e)
             reproduction_chart_group(chart, studies[study].name);
     struct json *all = json_new_array();
     add_series(e, all, SUBJECT);
-    const char *named[STUDY_COUNT * RIVALS_MAX];
-    uint32_t count = 0;
+    const char *named[STUDY_COUNT * RIVALS_MAX + 1] = { SUBJECT };
+    uint32_t count = 1;
     for (uint32_t study = STUDY_COUNT; study-- > 0;)
         for (uint32_t p = 0; p < count_rivals(&studies[study]); p++) {
             const char *name = studies[study].rivals[p];

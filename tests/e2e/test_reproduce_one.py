@@ -7,6 +7,7 @@ from support import Case
 STUDIES = ("fitgpp", "xion", "gavel", "slaq", "jpas", "mixed@0.7", "mixed@0.9", "mixed@1.1",
            "mixed@1.3", "lab", "industry", "sweeps", "box")
 MIXED = ("te_p95", "mean", "p95", "t90", "makespan")
+OBJECTIVES = {"makespan": "makespan", "fairness": "fairness", "cost": "cost"}
 
 
 class ReproduceOne(Case):
@@ -22,6 +23,10 @@ class ReproduceOne(Case):
         for load in (0.7, 0.9, 1.1, 1.3):
             for metric in MIXED:
                 self.assertIn(f"mixed@{load}_{metric}_regret", rows)
+        for objective, metric in OBJECTIVES.items():
+            for figure in (metric, "te_p95", "te_p95_gavel", "waste"):
+                self.assertIn(f"mixed_{objective}_{figure}_regret", rows)
+            self.assertIn(f"gavel_{objective}_{metric}_regret", rows)
         for row in said["rows"]:
             met = row["measured"] <= row["target"]
             self.assertEqual(row["verdict"], "better" if met else "worse", row)

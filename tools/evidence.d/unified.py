@@ -7,7 +7,9 @@ import words
 
 # Studies whose names say too little in a picture.
 STUDIES = {"xion_overload": "xion, overload", "gavel_makespan": "gavel, makespan",
-           "gavel_fairness": "gavel, fairness", "slaq_real": "slaq, real curves",
+           "gavel_fairness": "gavel, fairness", "gavel_cost": "gavel, cost",
+           "mixed_makespan": "mixed, makespan", "mixed_fairness": "mixed, fairness",
+           "mixed_cost": "mixed, cost", "slaq_real": "slaq, real curves",
            "mixed_error": "mixed, estimates err"}
 TITLE = "How much worse than the best other policy, in the worst figure of each study"
 
