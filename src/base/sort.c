@@ -173,6 +173,32 @@ static void part_keys(number_key *from, number_key *to, size_t count, bool back)
         insert_keys(wanted, count);
 }
 
+void sort_least(struct sort_item *items, uint32_t count, uint32_t place)
+{
+    uint32_t low = 0;
+    uint32_t high = count - 1;
+    while (low < high) {
+        double pivot = items[low + (high - low) / 2].key;
+        uint32_t i = low;
+        uint32_t j = high;
+        for (;;) {
+            while (items[i].key < pivot)
+                i++;
+            while (items[j].key > pivot)
+                j--;
+            if (i >= j)
+                break;
+            struct sort_item item = items[i];
+            items[i++] = items[j];
+            items[j--] = item;
+        }
+        if (place <= j)
+            high = j;
+        else
+            low = j + 1;
+    }
+}
+
 void sort_numbers(double *numbers, double *scratch, size_t count)
 {
     number_key *keys = (number_key *)(void *)scratch;

@@ -2,6 +2,7 @@
 #include "support/cases.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include "base/rng.h"
 #include "base/sort.h"
@@ -87,5 +88,25 @@ static void numbers_come_out_as_by_the_library(void **state)
         }
 }
 
-RUN_CASES(TEST(the_smallest_comes_first_and_equals_stay_in_order),
+static void the_least_come_before_the_others(void **state)
+{
+    static const uint32_t counts[] = { 1, 2, 3, 24, 300, MANY };
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        for (uint32_t kind = 0; kind < 4; kind++) {
+            uint32_t count = counts[i];
+            uint32_t place = kind == 0 ? 0 : kind == 1 ? count - 1 : count / (kind * 2);
+            bool seen[MANY] = { false };
+            fill(count, i + 10 * kind + 1);
+            sort_least(items, count, place);
+            for (uint32_t k = 0; k < count; k++) {
+                assert_true(k < place ? items[k].key <= items[place].key
+                                      : items[k].key >= items[place].key);
+                assert_false(seen[items[k].value]);
+                seen[items[k].value] = true;
+            }
+        }
+}
+
+RUN_CASES(TEST(the_least_come_before_the_others),
+          TEST(the_smallest_comes_first_and_equals_stay_in_order),
           TEST(there_is_one_zero), TEST(numbers_come_out_as_by_the_library));

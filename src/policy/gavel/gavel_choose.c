@@ -174,33 +174,6 @@ static void begin_line(struct gavel_common *common, const struct view *view,
         rounds->listed[rounds->listed_count++] = at;
 }
 
-/* Move the item that would be at 'place' in order there, and none that is smaller behind it. */
-static void select_least(struct sort_item *items, uint32_t count, uint32_t place)
-{
-    uint32_t low = 0;
-    uint32_t high = count - 1;
-    while (low < high) {
-        double pivot = items[low + (high - low) / 2].key;
-        uint32_t i = low;
-        uint32_t j = high;
-        for (;;) {
-            while (items[i].key < pivot)
-                i++;
-            while (items[j].key > pivot)
-                j--;
-            if (i >= j)
-                break;
-            struct sort_item item = items[i];
-            items[i++] = items[j];
-            items[j--] = item;
-        }
-        if (place <= j)
-            high = j;
-        else
-            low = j + 1;
-    }
-}
-
 /*
  * Where very many lines are due something, as where every job is a class of its own, only
  * those are looked at whose keys can be among the largest in the next rounds.  A key grows
@@ -230,7 +203,7 @@ static bool use_near(struct gavel_common *common, const struct view *view)
             (struct sort_item){ -line_key_until(rounds, &rounds->lines[due->lines[i]],
                                                 rounds->near_until_ns),
                                 due->lines[i] };
-    select_least(rounds->items, count, (uint32_t)most);
+    sort_least(rounds->items, count, (uint32_t)most);
     rounds->near.count = 0;
     for (uint32_t i = 0; i < (uint32_t)most; i++) {
         rounds->near.lines[rounds->near.count++] = rounds->items[i].value;
