@@ -453,7 +453,7 @@ class Protocol(unittest.TestCase):
         folder = os.path.join(self.run, "jobs", "1.0", "job")
 
         def fill():
-            while True:
+            for _ in range(100000):
                 try:
                     os.mkdir(os.path.join(folder, str(time.monotonic_ns())))
                 except OSError:
