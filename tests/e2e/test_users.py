@@ -103,7 +103,7 @@ class Users(unittest.TestCase):
         self.assertEqual(status, 400, answer)
 
     def test_neither_can_read_cancel_or_change_the_others_job(self):
-        ident = self.submit(self.ada, "echo secret; sleep 30", name="quiet",
+        ident = self.submit(self.ada, "echo secret; sleep 3600", name="quiet",
                             env={"PATH": "/usr/bin:/bin", "TOKEN": "hidden"})
         self.daemon.wait(ident, {"RUNNING"})
         for method, path, body in (
@@ -139,8 +139,8 @@ class Users(unittest.TestCase):
         self.assertEqual(cancel(pwd.getpwuid(0), name="swee?"), (200, [mine], []))
 
     def test_a_page_has_the_rights_of_who_opened_it(self):
-        theirs = self.submit(self.bob, "sleep 30", name="quiet")
-        mine = self.submit(self.ada, "sleep 30")
+        theirs = self.submit(self.bob, "sleep 3600", name="quiet")
+        mine = self.submit(self.ada, "sleep 3600")
         self.daemon.wait(theirs, {"RUNNING"})
         self.daemon.wait(mine, {"RUNNING"})
         status, answer = self.ask(self.ada, "POST", "/v1/ui")

@@ -448,9 +448,13 @@ class Protocol(unittest.TestCase):
         self.assertIsNone(others.poll())
 
     def test_its_end_is_noticed_while_it_removes_something(self):
-        """With the user's rights; it lasts as long as that user puts something into the folder."""
+        """With the user's rights; it lasts as long as something is there that these cannot remove."""
         self.assertIn("started", self.begin(order(command=["/bin/true"])))
         folder = os.path.join(self.run, "jobs", "1.0", "job")
+        theirs = os.path.join(folder, "theirs")
+        os.mkdir(theirs)
+        write(os.path.join(theirs, "file"), "")
+        os.chown(theirs, BOB.uid, BOB.gid)
 
         def fill():
             for _ in range(100000):
