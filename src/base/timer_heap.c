@@ -19,11 +19,15 @@ void timer_heap_init(struct timer_heap *heap, struct arena *arena, uint32_t id_m
     heap->timers = lines + CHILDREN - 1;
 }
 
+static __int128 key_of(const struct timer *timer)
+{
+    return timer->at_ns * ((__int128)1 << 64) + timer->order;
+}
+
 /* As one number: which of two timers is earlier is hard to guess, so without a jump. */
 static bool is_before(const struct timer *a, const struct timer *b)
 {
-    return ((__int128)a->at_ns << 64 | a->order) <
-           ((__int128)b->at_ns << 64 | b->order);
+    return key_of(a) < key_of(b);
 }
 
 static uint32_t id_of(const struct timer *timer)
