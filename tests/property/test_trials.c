@@ -472,7 +472,7 @@ static void a_trial_job_starts_at_once_under_every_objective(void **state)
                                               "trial_weight=1e6,objective=cost" };
     struct policy watched = policy_berth;
     watched.decide = berth_decide;
-    FOR_EACH_SEED(seed, SEEDS / 3)
+    FOR_EVERY_SEED(seed, SEEDS / 3)
     for (uint32_t i = 0; i < sizeof objectives / sizeof *objectives; i++) {
         struct random_world world;
         struct engine_run run;
