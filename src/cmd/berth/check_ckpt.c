@@ -351,10 +351,11 @@ static void on_stopped(struct check *check, const struct event *event)
 {
     double first, last;
     check->saved = isnan(event->steps) ? 0 : event->steps;
-    check->reached = fmax(check->reached, event->steps_reached);
     check->clean = event->clean;
-    if (check->reached == 0 &&
-        signs_find_steps(&check->signs, 0, check->output_before, &first, &last))
+    /* Of a job that reports nothing, berthd's figure is an estimate from its run time. */
+    if (check->reached > 0)
+        check->reached = fmax(check->reached, event->steps_reached);
+    else if (signs_find_steps(&check->signs, 0, check->output_before, &first, &last))
         check->reached = last;
     signs_reset(&check->signs);
     enter_phase(check, WAITS);
