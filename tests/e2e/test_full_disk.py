@@ -22,6 +22,7 @@ SOAK = os.environ.get("BERTH_SOAK")
 LIBRARY = os.environ.get("BERTH_FULL_DISK_LIBRARY") or os.path.join(
     BUILD, "tests", "libfull_disk.so")
 SUPERVISOR = os.environ.get("BERTH_RUN_SHARED") or os.path.join(BUILD, "tests", "berth-run-shared")
+PRELOADED = os.environ.get("BERTH_PRELOADED") or os.path.join(BUILD, "tests", "preloaded")
 BERTH = os.environ.get("BERTH") or os.path.join(BUILD, "berth")
 FAULTS = {"once": 1, "full": 2, "short": 3, "sync": 4} # enum disk_fault
 NEVER = 2 ** 31
@@ -67,7 +68,7 @@ class FullDisk(unittest.TestCase):
     flags, whose = (), ""
 
     def setUp(self):
-        for path in (LIBRARY, SUPERVISOR):
+        for path in (LIBRARY, SUPERVISOR, PRELOADED):
             if not os.path.exists(path):
                 self.skipTest(f"{path} is not built")
         self.dir = os.path.realpath(tempfile.mkdtemp(prefix="berth-full-"))
@@ -93,10 +94,9 @@ class FullDisk(unittest.TestCase):
         for name, program in (("berth-run", SUPERVISOR),
                               ("berth-launch", os.path.join(BUILD, "berth-launch"))):
             path = os.path.join(folder, name)
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(f"#!/bin/sh\nLD_PRELOAD='{LIBRARY}' BERTH_FULL_DISK='{self.control}' "
-                           f"exec '{program}' \"$@\"\n")
-            os.chmod(path, 0o755)
+            shutil.copy(PRELOADED, path)
+            with open(path + ".env", "w", encoding="utf-8") as file:
+                file.write(f"{program}\nLD_PRELOAD={LIBRARY}\nBERTH_FULL_DISK={self.control}\n")
 
     # --- berthd and berth
 
