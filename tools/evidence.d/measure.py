@@ -26,7 +26,7 @@ FAULT_TESTS = {
     "crash": ("tests/e2e/test_crash.py", {"BERTH_SOAK": "1"}, ["tests/marked_job"]),
     "disk": ("tests/e2e/test_disk.py", {}, []),
     "full-disk": ("tests/e2e/test_full_disk.py", {"BERTH_SOAK": "1"},
-                  ["tests/libfull_disk.so", "tests/berth-run-shared"]),
+                  ["tests/libfull_disk.so", "tests/berth-run-shared", "tests/preloaded"]),
     "slurm": ("tests/e2e/test_slurm_faults.py", {"BERTH_SOAK": "1"}, []),
 }
 FAULTS = [*FAULT_TESTS, "worlds", "fuzz", "libfuzzer"]
