@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import unittest
 
 from live import BUILD, Daemon, until
@@ -103,6 +104,26 @@ class Rates(unittest.TestCase):
         until(lambda: self.daemon.job(told)["progress"]["step"] == 3)
         self.assertNotIn("eta_s", self.daemon.job(told)["progress"])
         self.assertIn("99 % · –", self.berth("queue"))
+
+    def test_remaining_times_are_right_after_a_tenth_of_the_run(self):
+        jobs = [self.train(steps, speeds=speeds, kind=str(steps))
+                for steps, speeds in ((300, (80, 30)), (110, (90, 40)), (250, (70, 50)))]
+        samples = []
+        def sample():
+            now = time.time()
+            live = self.daemon.ask("GET", "/v1/jobs")[1]["jobs"]
+            samples.extend((job["id"], now, job["progress"].get("eta_s"))
+                           for job in live if job["state"] == "RUNNING")
+            return not live
+        until(sample)
+        ends = {job: self.daemon.job(job) for job in jobs}
+        judged = []
+        for job, now, expected in samples:
+            left, run = ends[job]["end"] - now, ends[job]["end"] - ends[job]["start"]
+            if left < 0.9 * run:
+                judged.append(expected is not None and abs(expected - left) <= 0.2 * left)
+        self.assertGreater(len(judged), 100)
+        self.assertGreaterEqual(sum(judged), 0.9 * len(judged))
 
     def test_a_silent_job_that_saved_keeps_what_it_should_have_made(self):
         job = self.daemon.sh('[ "$BERTH_ATTEMPT" = 0 ] || exec sleep 1000; sleep 2; exit 85',
