@@ -483,6 +483,7 @@ static int init_engine(struct scheduler *scheduler, struct error *err)
     struct state *state = &scheduler->engine.state;
     admission_learn(&scheduler->admission, state->view.rates, &state->rates);
     scheduler->engine.clock_ns = clock_now_ns;
+    scheduler->engine.timed_every = 1;
     scheduler->engine.tell_past = tell_past;
     scheduler->engine.past_context = scheduler;
     return 0;

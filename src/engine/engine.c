@@ -13,7 +13,6 @@
 #include "predict/rate_completion.h"
 
 #define ROUND_BYTES (256 * 1024)
-#define TIMED_EVERY 8 /* decisions: asking the clock takes longer than many of them */
 
 /* What a plan does with a job; by slot, for the jobs of the plan, and cleared after use. */
 struct planned_job {
@@ -586,7 +585,7 @@ static int run_policy(struct engine *engine, struct error *err)
     plan_begin(plan);
     engine->decision_count++;
     engine->decided_ns = state->view.now_ns;
-    bool timed = engine->clock_ns && engine->decision_count % TIMED_EVERY == 0;
+    bool timed = engine->clock_ns && engine->decision_count % engine->timed_every == 0;
     int64_t begin_ns = timed ? engine->clock_ns() : 0;
     int r = engine->policy->decide(engine->policy_self, &state->view, plan,
                                    &engine->round, engine->refusal);

@@ -77,8 +77,9 @@ struct engine {
     void (*tell_past)(void *context, const struct engine *engine);
     void *past_context;
 
-    /* Set it to have decisions timed; the engine itself never reads a clock. */
+    /* Set both to have one of so many decisions timed; the engine itself never reads a clock. */
     int64_t (*clock_ns)(void);
+    uint32_t timed_every;
     struct histogram decide_ns;
 };
 

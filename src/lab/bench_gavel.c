@@ -295,7 +295,7 @@ static int measure_instant(struct bench *bench, struct error *err)
     return r;
 }
 
-/* Decisions while 100,000 jobs are active. */
+/* Every decision while 100,000 jobs are active, until 300 of them have ended. */
 static int measure_active(struct bench *bench, struct error *err)
 {
     struct sim_result result;
@@ -304,15 +304,17 @@ static int measure_active(struct bench *bench, struct error *err)
                            (struct sim_setup){ .workload = "gavel:static=100000",
                                                .policy = "gavel-las",
                                                .window_from = 2,
-                                               .window_to = 3 },
+                                               .window_to = 300,
+                                               .times_all = true },
                            &result, &cpu_s, err);
     if (r < 0)
         return r;
-    bench_row(bench, result.cost.decide_us_p50 / 1e3, "ms", 100000,
+    uint64_t decisions = result.cost.decision_count;
+    bench_row(bench, result.cost.decide_us_p50 / 1e3, "ms", decisions,
               "active_p50_100000");
-    bench_row(bench, result.cost.decide_us_p99 / 1e3, "ms", 100000,
+    bench_row(bench, result.cost.decide_us_p99 / 1e3, "ms", decisions,
               "active_p99_100000");
-    bench_row(bench, result.cost.decide_us_max / 1e3, "ms", 100000,
+    bench_row(bench, result.cost.decide_us_max / 1e3, "ms", decisions,
               "active_worst_100000");
     sim_result_release(&result);
     return 0;

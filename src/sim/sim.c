@@ -37,7 +37,8 @@
 #define JOBS_LIVE_MAX (1u << 22)
 #define IDLE_WAKES_MAX 100000 /* calls of a policy that only asks to be called again */
 #define PROGRESS_EVERY 4096
-#define REFUSED_MAX 1000          /* plans in a row: a policy that cannot go on */
+#define TIMED_EVERY 8    /* decisions: asking the clock takes longer than many */
+#define REFUSED_MAX 1000 /* plans in a row: a policy that cannot go on */
 #define STEPS_AT_ONCE_MAX 1000000 /* a policy that swaps for ever in one instant */
 
 /*
@@ -538,6 +539,7 @@ static int set_up(struct sim *sim, struct error *err)
     if (r < 0)
         return r;
     sim->engine.clock_ns = clock_now_ns;
+    sim->engine.timed_every = setup->times_all ? 1 : TIMED_EVERY;
     const struct view *view = &sim->engine.state.view;
     sim_cluster_init(&sim->cluster, &sim->run, view, &sim->outboxes[0], &setup->faults,
                      setup->seed);

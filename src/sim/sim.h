@@ -35,6 +35,7 @@ struct sim_setup {
     FILE *ledger_out;      /* a line per preemption, or NULL                 */
     FILE *trace_out;       /* for Perfetto, or NULL                          */
     bool chart;            /* keep spans for a Gantt chart                   */
+    bool times_all;        /* time every decision, not one of a few          */
 
     /* Optional.  Called now and then with jobs ended and expected (0: not known). */
     void (*progress)(void *context, uint64_t done, uint64_t expected);
