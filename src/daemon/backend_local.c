@@ -62,6 +62,7 @@ static int open_local(struct daemon *daemon, void **ret_self, struct error *err)
                                  .total = set_total_steps,
                                  .deny_others = deny_others,
                                  .gpu_index = daemon->machine.gpu_index,
+                                 .gpu_core = daemon->machine.gpu_core,
                                  .context = scheduler };
     struct local *local = NULL;
     int r = local_open(&local, &setup, err);

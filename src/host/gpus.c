@@ -232,7 +232,7 @@ static struct gpu *add_gpu(struct gpus *gpus, struct arena *arena, const char *t
                            uint32_t index)
 {
     struct gpu *gpu = &gpus->items[gpus->count++];
-    *gpu = (struct gpu){ .index = index };
+    *gpu = (struct gpu){ .index = index, .core = -1 };
     for (uint32_t i = 0; i + 1 < gpus->count && !gpu->type; i++)
         if (strcmp(gpus->items[i].type, type) == 0)
             gpu->type = gpus->items[i].type;
@@ -312,9 +312,30 @@ static bool find_kfd(struct gpus *gpus, struct arena *arena, const char *kfd)
     return gpus->count > 0;
 }
 
+/* Processors that this process may use. */
+static uint32_t find_cores(cpu_set_t *set)
+{
+    CPU_ZERO(set);
+    int count = sched_getaffinity(0, sizeof *set, set) == 0 ? CPU_COUNT(set) : 0;
+    return count > 0 ? (uint32_t)count : 1;
+}
+
+/* The next processor after 'core' that this process may use; -1: there is none. */
+static int next_core(const cpu_set_t *set, int core)
+{
+    for (core++; core < CPU_SETSIZE; core++)
+        if (CPU_ISSET(core, set))
+            return core;
+    return -1;
+}
+
 static int find_fake(struct gpus *gpus, struct arena *arena, const char *text,
                      struct error *err)
 {
+    static const char cpu[] = "@cpu";
+    cpu_set_t set;
+    uint32_t core_count = find_cores(&set);
+    int core = -1;
     for (const char *at = text;;) {
         char type[TYPE_WORD_MAX], *end;
         size_t length = strcspn(at, ":,");
@@ -323,31 +344,39 @@ static int find_fake(struct gpus *gpus, struct arena *arena, const char *text,
         for (size_t i = 0; named && i < length; i++)
             named = isalnum((unsigned char)at[i]) || strchr("-_.", at[i]);
         if (!named)
-            return error_set(err, -EINVAL, "GPUs are '%.60s', want TYPE:N[,TYPE:N]",
+            return error_set(err, -EINVAL,
+                             "GPUs are '%.60s', want TYPE:N[@cpu][,TYPE:N[@cpu]]",
                              text);
         memcpy(type, at, length);
         type[length] = '\0';
         unsigned long count = strtoul(at + length + 1, &end, 10);
+        bool bound = strncmp(end, cpu, strlen(cpu)) == 0;
+        end += bound ? strlen(cpu) : 0;
         if ((*end != '\0' && *end != ',') || count == 0)
-            return error_set(err, -EINVAL, "GPUs are '%.60s', want TYPE:N[,TYPE:N]",
+            return error_set(err, -EINVAL,
+                             "GPUs are '%.60s', want TYPE:N[@cpu][,TYPE:N[@cpu]]",
                              text);
         if (count > GPUS_MAX - gpus->count)
             return error_set(err, -EINVAL, "GPUs are '%.60s', %d are the most", text,
                              GPUS_MAX);
-        for (; count > 0; count--)
-            add_gpu(gpus, arena, type, gpus->count);
+        for (; count > 0; count--) {
+            struct gpu *gpu = add_gpu(gpus, arena, type, gpus->count);
+            if (bound && (gpu->core = core = next_core(&set, core)) < 0)
+                return error_set(err, -EINVAL,
+                                 "GPUs are '%.60s', bound to more processors than the "
+                                 "%u there are",
+                                 text, core_count);
+        }
         if (*end == '\0')
             return 0;
         at = end + 1;
     }
 }
 
-/* Processors that this process may use. */
 static uint32_t cpu_count(void)
 {
     cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
-    return count > 0 ? (uint32_t)count : 1;
+    return find_cores(&set);
 }
 
 static int by_type_and_index(const void *a, const void *b)
@@ -411,13 +440,14 @@ static uint32_t share_of(uint32_t whole, uint32_t part, uint32_t of)
 }
 
 int gpus_cluster(const struct gpus *gpus, struct cluster *cluster, struct arena *arena,
-                 const uint32_t **ret_index, const uint32_t **ret_item,
-                 struct error *err)
+                 const uint32_t **ret_index, const int **ret_core,
+                 const uint32_t **ret_item, struct error *err)
 {
     char host[64] = "local", name[128];
     gethostname(host, sizeof host - 1);
     uint32_t node_max = gpus->count; /* each may be of another type */
     uint32_t *index = arena_array(arena, uint32_t, node_max * NODE_GPUS_MAX);
+    int *cores = arena_array(arena, int, node_max *NODE_GPUS_MAX);
     uint32_t *items = arena_array(arena, uint32_t, node_max * NODE_GPUS_MAX);
     uint32_t cpu_milli = cpu_count() * 1000, mem_mib = memory_mib();
     cluster_begin(cluster, arena, host, node_max);
@@ -435,6 +465,7 @@ int gpus_cluster(const struct gpus *gpus, struct cluster *cluster, struct arena 
         uint32_t at = cluster->node_count;
         for (uint32_t g = 0; g < count; g++) {
             index[at * NODE_GPUS_MAX + g] = gpus->items[first + g].index;
+            cores[at * NODE_GPUS_MAX + g] = gpus->items[first + g].core;
             items[at * NODE_GPUS_MAX + g] = first + g;
         }
         if (count == gpus->count)
@@ -448,6 +479,7 @@ int gpus_cluster(const struct gpus *gpus, struct cluster *cluster, struct arena 
     }
     cluster_end(cluster, arena);
     *ret_index = index;
+    *ret_core = cores;
     *ret_item = items;
     return 0;
 }
@@ -562,7 +594,7 @@ int machine_find(struct machine *machine, struct arena *arena, const char *fake,
         return r;
     machine->source = sources[machine->gpus->source];
     return gpus_cluster(machine->gpus, &machine->cluster, arena, &machine->gpu_index,
-                        &machine->gpu_item, err);
+                        &machine->gpu_core, &machine->gpu_item, err);
 }
 
 void machine_release(struct machine *machine)

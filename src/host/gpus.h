@@ -3,7 +3,8 @@
  *
  * NVIDIA's through NVML, which is loaded at run time and never needed to build; AMD's
  * through the files of the kernel's driver.  Without either, or on request, fake slots
- * stand in: of any type, or one per processor.
+ * stand in: of any type, or one per processor.  A fake slot with '@cpu' is a processor of its
+ * own, to which its jobs are bound: two that share it slow each other down.
  */
 #pragma once
 
@@ -25,13 +26,14 @@ struct gpu {
     char uuid[96];    /* "": not known */
     uint64_t kfd_id;  /* AMD: the driver's number for it */
     char device[48];  /* its file below /dev; "": none that only it has */
+    int core;         /* processor that its jobs are bound to; -1: none */
     bool foreign;     /* in use by a process that Berth did not start */
     int busy;         /* percent of the last moment; -1: not known */
 };
 
 /* Where to search; NULL: at the usual place. */
 struct gpus_setup {
-    const char *fake; /* "v100:4,p100:2": fake slots; NULL: none */
+    const char *fake; /* "v100:4,p100:2@cpu": fake slots; NULL: none */
     const char *nvml; /* the library */
     const char *kfd;  /* folder of the AMD driver */
     const char *dev;  /* folder of device files; a constant */
@@ -55,12 +57,12 @@ void gpus_release(struct gpus *gpus);
 /*
  * This machine as a cluster: a node for each type, with a share of processors and
  * memory by its number of GPUs.  By node * NODE_GPUS_MAX + bit, *ret_index has the
- * index that jobs are given, for struct local_setup, and *ret_item the index in
- * 'items'.
+ * index that jobs are given, for struct local_setup, *ret_core the processor they are bound
+ * to, or -1, and *ret_item the index in 'items'.
  */
 int gpus_cluster(const struct gpus *gpus, struct cluster *cluster, struct arena *arena,
-                 const uint32_t **ret_index, const uint32_t **ret_item,
-                 struct error *err);
+                 const uint32_t **ret_index, const int **ret_core,
+                 const uint32_t **ret_item, struct error *err);
 
 /*
  * Find out which processes use the GPUs now, and how much, and set 'foreign' and

@@ -47,6 +47,7 @@ static const struct field fields[] = {
     ROW("attempt", FIELD_COUNT, attempt),
     ROW("gpus", FIELD_TEXT, gpus),
     ROW("type", FIELD_TEXT, type),
+    ROW("cores", FIELD_TEXT, cores),
     ROW("gpu_count", FIELD_COUNT, gpu_count),
     ROW("cpu_milli", FIELD_COUNT, cpu_milli),
     ROW("mem_mib", FIELD_COUNT, mem_mib),

@@ -24,8 +24,9 @@ struct launch_order {
     struct launch
         launch; /* place holders in 'out', 'err' and 'ckpt_dir' are filled in */
     uint32_t attempt;
-    const char *gpus; /* "0,3": what the job may see; "": none                */
-    const char *type; /* of them, or NULL                                     */
+    const char *gpus;  /* "0,3": what the job may see; "": none                */
+    const char *type;  /* of them, or NULL                                     */
+    const char *cores; /* "0,1": processors it is bound to; NULL or "": all   */
     uint32_t gpu_count;
     uint32_t cpu_milli;
     uint32_t mem_mib;

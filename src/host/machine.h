@@ -24,10 +24,11 @@ struct machine {
     /* Of the machine that berthd runs on; NULL for others. */
     struct gpus *gpus;
     const uint32_t *gpu_index; /* for struct local_setup                         */
+    const int *gpu_core;       /* the same: processor of a fake GPU, or -1       */
     const uint32_t *gpu_item;  /* by node * NODE_GPUS_MAX + bit: which of 'gpus' */
 };
 
-/* 'fake' is "TYPE:N,…", or NULL: what there is. */
+/* 'fake' is "TYPE:N[@cpu],…", or NULL: what there is. */
 int machine_find(struct machine *machine, struct arena *arena, const char *fake,
                  struct error *err);
 void machine_release(struct machine *machine);

@@ -8,6 +8,7 @@
  */
 #include "run/start.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,6 +17,7 @@
 #include <linux/openat2.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -503,6 +505,22 @@ static void exchange_limits(const struct rlimit *set, struct rlimit *get)
                        get ? &get[i] : NULL);
 }
 
+/* To the processors of its fake GPUs; without any it may use all. */
+static void bind_to_cores(const char *cores)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    while (cores && isdigit((unsigned char)*cores)) {
+        char *end;
+        unsigned long core = strtoul(cores, &end, 10);
+        if (core < CPU_SETSIZE)
+            CPU_SET(core, &set);
+        cores = *end == ',' ? end + 1 : end;
+    }
+    if (CPU_COUNT(&set) > 0)
+        (void)!sched_setaffinity(0, sizeof set, &set);
+}
+
 /*
  * In the child: execute the job's command.  If the supervisor dies, the child is
  * killed.
@@ -527,6 +545,7 @@ static _Noreturn void become_job(const struct start_context *context, char **env
     dup2(context->err, STDERR_FILENO);
     umask(umask_of(context));
     unblock_signals();
+    bind_to_cores(context->order->cores);
     if (chdir(launch->cwd) < 0)
         report_and_exit(context, (struct start_failure){ .what = FAILED_FOLDER });
     set_path(env);

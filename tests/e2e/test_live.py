@@ -65,6 +65,22 @@ class Jobs(Live):
         self.assertEqual(daemon.wait(hurt)["exit_code"], 128 + 9)
         self.assertEqual(daemon.wait(absent)["exit_code"], 127)
 
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "one processor")
+    def test_a_fake_gpu_can_be_a_processor(self):
+        daemon = self.start(gpus="v100:2@cpu")
+        gate = Gate(daemon)
+        where = "grep Cpus_allowed_list /proc/self/status"
+        jobs = [daemon.sh(f"{where}; {gate.wait}") for _ in range(2)]
+        for job in jobs:
+            self.said(daemon, job, "\n")
+        gate.open()
+        both = daemon.sh(where, gpus=2)
+        daemon.wait(both)
+        cores = sorted(os.sched_getaffinity(0))[:2]
+        self.assertEqual([int(self.output(daemon, job).split()[1]) for job in jobs], cores)
+        listed = self.output(daemon, both).split()[1]
+        self.assertIn(listed, [f"{cores[0]},{cores[1]}", f"{cores[0]}-{cores[1]}"])
+
     def test_what_a_job_is_given(self):
         daemon = self.start()
         ident = daemon.sh("env | grep -E 'BERTH|CUDA|MINE|HOME'", gpus=2,

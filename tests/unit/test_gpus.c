@@ -5,6 +5,7 @@
 #include "support/cases.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -23,6 +24,7 @@ struct machine {
     struct gpus gpus;
     struct cluster cluster;
     const uint32_t *index, *item;
+    const int *core;
     struct error err;
     char nvml[512];
 };
@@ -33,8 +35,8 @@ static int find(struct machine *m, struct gpus_setup setup)
 {
     int r = gpus_find(&m->gpus, &m->arena, &setup, &m->err);
     return r < 0 ? r
-                 : gpus_cluster(&m->gpus, &m->cluster, &m->arena, &m->index, &m->item,
-                                &m->err);
+                 : gpus_cluster(&m->gpus, &m->cluster, &m->arena, &m->index, &m->core,
+                                &m->item, &m->err);
 }
 
 static void names_of_makers_become_one_word(void **state)
@@ -242,6 +244,51 @@ static void more_gpus_than_a_node_holds_are_several_nodes(void **state)
     assert_int_equal(m->index[NODE_GPUS_MAX], 64);
 }
 
+/* The process may use so many of its processors. */
+static void use_processors(const cpu_set_t *all, int count)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (int core = CPU_SETSIZE - 1; core >= 0 && count > 0; core--)
+        if (CPU_ISSET(core, all)) {
+            CPU_SET(core, &set);
+            count--;
+        }
+    assert_int_equal(sched_setaffinity(0, sizeof set, &set), 0);
+}
+
+static void slots_of_processors_are_bound_to_those_it_may_use(void **state)
+{
+    struct machine *m = *state;
+    cpu_set_t all, set;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    use_processors(&all, 1);
+    assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
+
+    int r = find(m, (struct gpus_setup){ .fake = "k80:1,v100:1@cpu" });
+
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    assert_int_equal(r, 0);
+    assert_int_equal(m->core[0], -1);
+    assert_in_range(m->core[NODE_GPUS_MAX], 0, CPU_SETSIZE - 1);
+    assert_true(CPU_ISSET(m->core[NODE_GPUS_MAX], &set));
+}
+
+static void more_slots_than_processors_are_refused(void **state)
+{
+    struct machine *m = *state;
+    cpu_set_t all;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    use_processors(&all, 1);
+
+    int r = find(m, (struct gpus_setup){ .fake = "v100:1@cpu,k80:1@cpu" });
+
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    assert_int_equal(r, -EINVAL);
+    assert_string_equal(m->err.text, "GPUs are 'v100:1@cpu,k80:1@cpu', bound to more "
+                                     "processors than the 1 there are");
+}
+
 static void bad_words_for_slots_are_refused(void **state)
 {
     struct machine *m = *state;
@@ -253,6 +300,8 @@ static void bad_words_for_slots_are_refused(void **state)
         "v100:257", "a b:1",
         "v100:4x",  "../x:1",
         "a:1:2",    "v100:99999999999999999999",
+        "v100@cpu", "v100:1@",
+        "v100:1@c", "v100:1@cpu2",
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(find(m, (struct gpus_setup){ .fake = bad[i] }), -EINVAL);
@@ -288,4 +337,6 @@ RUN_CASES(CASE(names_of_makers_become_one_word),
           CASE(amd_gpus_are_found_in_the_files_of_their_driver),
           CASE(slots_stand_in_for_gpus),
           CASE(more_gpus_than_a_node_holds_are_several_nodes),
+          CASE(slots_of_processors_are_bound_to_those_it_may_use),
+          CASE(more_slots_than_processors_are_refused),
           CASE(bad_words_for_slots_are_refused));

@@ -117,10 +117,17 @@ static void drop_departed(struct local_run *run)
     run->after_count = kept;
 }
 
+/* Add a number to a list "0,3" of GPU_TEXT_MAX bytes. */
+static void add_to_list(char *list, uint32_t number)
+{
+    size_t used = strlen(list);
+    snprintf(list + used, GPU_TEXT_MAX - used, "%s%" PRIu32, used ? "," : "", number);
+}
+
 static void describe_gpus(struct local_run *run, const struct lease *lease)
 {
     const uint32_t *index = run->local->setup.gpu_index;
-    size_t used = 0;
+    const int *core = run->local->setup.gpu_core;
     for (uint32_t s = 0; s < lease->seat_count; s++) {
         const struct seat *seat = &lease->seats[s];
         run->cpu_milli += seat->cpu_milli;
@@ -128,12 +135,11 @@ static void describe_gpus(struct local_run *run, const struct lease *lease)
         for (uint32_t g = 0; g < NODE_GPUS_MAX; g++) {
             if (!(seat->gpus >> g & 1))
                 continue;
-            uint32_t told = index ? index[seat->node * NODE_GPUS_MAX + g] : g;
+            uint32_t at = seat->node * NODE_GPUS_MAX + g;
             run->gpu_count++;
-            used += (size_t)snprintf(run->gpus + used, sizeof run->gpus - used,
-                                     "%s%" PRIu32, used ? "," : "", told);
-            if (used >= sizeof run->gpus)
-                used = sizeof run->gpus - 1;
+            add_to_list(run->gpus, index ? index[at] : g);
+            if (core && core[at] >= 0)
+                add_to_list(run->cores, (uint32_t)core[at]);
         }
     }
 }

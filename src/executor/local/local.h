@@ -60,6 +60,9 @@ struct local_setup {
 
     /* By node * NODE_GPUS_MAX + bit: the GPU number given to jobs; NULL: the bit. */
     const uint32_t *gpu_index;
+
+    /* Optional, the same: the processor that jobs of a fake GPU are bound to, or -1. */
+    const int *gpu_core;
     void *context;
 };
 

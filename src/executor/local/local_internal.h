@@ -34,7 +34,7 @@ struct local_run {
     uint32_t after_count;
 
     /* its allocation */
-    char gpus[GPU_TEXT_MAX];
+    char gpus[GPU_TEXT_MAX], cores[GPU_TEXT_MAX];
     uint32_t type, gpu_count, cpu_milli, mem_mib;
 
     bool said_end; /* by its supervisor, over the link: that one removes the attempt */
