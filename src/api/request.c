@@ -47,6 +47,8 @@ static const struct field fields[] = {
     { "within", FIELD_WORD, SPEC(within), .max = NODE_WORDS_MAX },
     { "cpus", FIELD_CPUS, SPEC(cpu_milli), .max = 1e6 },
     { "mem_bytes", FIELD_MEMORY, SPEC(mem_mib), .max = 0x1p50 },
+    { "shared", FIELD_FLAG, SPEC(shares) },
+    { "gpu_memory_bytes", FIELD_MEMORY, SPEC(gpu_mib), .max = 0x1p50 },
     { "class", FIELD_CHOICE, SPEC(class), .choices = job_classes },
     { "grace_s", FIELD_TIME, SPEC(grace_ns), .max = 7 * 86400 },
     { "pause_s", FIELD_TIME, SPEC(pause_ns), .max = 7 * 86400 },

@@ -49,6 +49,20 @@ static const struct field fields[] = {
     { "speeds", FIELD_OTHER },
     { "limits", FIELD_OTHER },
     { "entities", FIELD_OTHER },
+    { "sharing", FIELD_OTHER },
+    { 0 },
+};
+
+/* By enum daemon_sharing. */
+static const char *const sharing_words[] = { "unless_system", "true", "false", NULL };
+
+#define SHARING(member) offsetof(struct daemon_sharing_setup, member)
+
+static const struct field sharing_fields[] = {
+    { "allow", FIELD_CHOICE, SHARING(allow), .choices = sharing_words },
+    { "across_users", FIELD_FLAG, SHARING(across_users) },
+    { "reserve_gib", FIELD_NUMBER, SHARING(reserve_gib), .max = 1e4 },
+    { "gpu_memory_gib", FIELD_OTHER },
     { 0 },
 };
 
@@ -58,6 +72,8 @@ static const struct field type_fields[] = {
       .max = 1e6 },
     { "speeds", FIELD_NUMBER, offsetof(struct daemon_type, speed), .min = 1e-9,
       .max = 1e6 },
+    { "gpu_memory_gib", FIELD_NUMBER, offsetof(struct daemon_type, gpu_gib),
+      .min = 1e-9, .max = 1e5 },
 };
 
 /* The type of that name, added if it is new; NULL: there are too many. */
@@ -74,28 +90,40 @@ static struct daemon_type *type_named(struct daemon_setup *setup, struct arena *
     return type;
 }
 
-/* A number for each of some types. */
+/* A number for each of some types, at 'path'. */
 static int read_types(struct daemon_setup *setup, struct arena *arena,
-                      const struct yaml_file *file, const struct field *field,
-                      struct error *err)
+                      const struct yaml_file *file, const struct json *in,
+                      const char *path, const struct field *field, struct error *err)
 {
-    const struct json *value = json_get(file->json, field->name);
+    const struct json *value = json_get(in, field->name);
     const char *name;
     const struct json *item;
     if (value && !json_is_object(value))
-        return yaml_wrong(file, field->name, err, "%s: want {TYPE: NUMBER, …}",
-                          field->name);
+        return yaml_wrong(file, path, err, "%s: want {TYPE: NUMBER, …}", field->name);
     for (void *at = NULL; value && (at = json_member(value, at, &name, &item));) {
         struct daemon_type *type = type_named(setup, arena, name);
         if (!type)
-            return yaml_wrong(file, field->name, err, "%s: too many types",
-                              field->name);
+            return yaml_wrong(file, path, err, "%s: too many types", field->name);
         const char *text = json_as_text(item);
         if (!text || field_read(field, type, text, "", NULL, NULL) < 0)
-            return yaml_wrong(file, field->name, err,
+            return yaml_wrong(file, path, err,
                               "%s: want a number above 0 for each type", field->name);
     }
     return 0;
+}
+
+static int read_sharing(struct daemon_setup *setup, struct arena *arena,
+                        const struct yaml_file *file, struct error *err)
+{
+    const struct json *json = json_get(file->json, "sharing");
+    int r = 0;
+    if (json)
+        r = yaml_set(file, "sharing", json, sharing_fields, &setup->sharing,
+                     /* fill= */ false, arena, err);
+    if (r == 0 && json)
+        r = read_types(setup, arena, file, json, "sharing.gpu_memory_gib",
+                       &type_fields[2], err);
+    return r;
 }
 
 /* Limits as they are read. */
@@ -159,7 +187,10 @@ int config_load(struct daemon_setup *setup, struct arena *arena, const char *pat
     if (r == 0)
         r = yaml_set(&file, "", file.json, fields, setup, /* fill= */ true, arena, err);
     for (int i = 0; i < 2 && r == 0; i++)
-        r = read_types(setup, arena, &file, &type_fields[i], err);
+        r = read_types(setup, arena, &file, file.json, type_fields[i].name,
+                       &type_fields[i], err);
+    if (r == 0)
+        r = read_sharing(setup, arena, &file, err);
     if (r == 0)
         r = read_limits(setup, arena, &file, err);
     if (r == 0)

@@ -130,10 +130,33 @@ static int find_cluster(struct daemon *daemon, struct error *err)
     return r < 0 ? r : set_types(daemon, err);
 }
 
+/* Which jobs may share GPUs, and the memory of those. */
+static struct sharing_rules find_sharing_rules(const struct daemon *daemon)
+{
+    const struct daemon_setup *setup = &daemon->setup;
+    const struct cluster *cluster = &daemon->machine.cluster;
+    enum daemon_sharing allow = setup->sharing.allow;
+    struct sharing_rules rules = {
+        .by_consent = true,
+        .forbidden = allow == SHARING_FORBIDDEN ||
+                     (allow == SHARING_UNLESS_SYSTEM && setup->system),
+        .across_users = setup->sharing.across_users,
+        .reserve_mib = (uint32_t)(setup->sharing.reserve_gib * 1024),
+    };
+    for (uint32_t i = 0; i < setup->type_count; i++) {
+        uint32_t bit = cluster_types_named(cluster, setup->types[i].name);
+        if (bit)
+            rules.gpu_mib[__builtin_ctz(bit)] =
+                (uint32_t)(setup->types[i].gpu_gib * 1024);
+    }
+    return rules;
+}
+
 /* How fast each kind of job runs on each type, where that was measured. */
 static int read_rates(struct daemon *daemon, struct error *err)
 {
     throughput_init(&daemon->rates, &daemon->machine.cluster);
+    daemon->rates.rules = find_sharing_rules(daemon);
     if (!daemon->setup.throughputs)
         return 0;
     return throughput_load(&daemon->rates, &daemon->fixed, daemon->setup.throughputs,

@@ -37,7 +37,21 @@ struct users;
 struct daemon_type {
     const char *name;
     double usd_per_hour;
-    double speed; /* relative to other types, for jobs without known rates */
+    double speed;   /* relative to other types, for jobs without known rates */
+    double gpu_gib; /* memory of one */
+};
+
+/* Whether jobs that say so may share GPUs. */
+enum daemon_sharing {
+    SHARING_UNLESS_SYSTEM,
+    SHARING_ALLOWED,
+    SHARING_FORBIDDEN,
+};
+
+struct daemon_sharing_setup {
+    enum daemon_sharing allow;
+    bool across_users;
+    double reserve_gib;
 };
 
 struct daemon_setup {
@@ -70,6 +84,7 @@ struct daemon_setup {
     int64_t keep_reports_ns; /* how long after a job's end its reports stay   */
     int64_t keep_jobs_ns;    /* and everything else of it                     */
     uint32_t keep_days;      /* 0.1's name for keep_reports_ns; 0: not said   */
+    struct daemon_sharing_setup sharing;
     struct daemon_type types[TYPES_MAX];
     uint32_t type_count;
     struct limit_setting *limits; /* of users, groups and by default */

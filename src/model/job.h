@@ -86,7 +86,9 @@ struct job_spec {
     struct learning curve;       /* how its loss goes down; LEARNING_NONE: silent   */
     bool loses_work;             /* nothing says that it saves before it stops      */
     bool stays;                  /* never preempted once it runs                    */
-    bool fails;                  /* ends in failure when its work is done           */
+    bool shares;      /* may share its GPUs with another job, if that is asked */
+    uint32_t gpu_mib; /* memory that it needs of each GPU; 0: not said   */
+    bool fails;       /* ends in failure when its work is done           */
 };
 
 /* A job's share of one node; all its seats are its allocation. */
@@ -174,6 +176,8 @@ struct job {
     uint32_t name;      /* hash of its name without numbers; 0: none   */
     bool loses_work;    /* when it is stopped: it did, or nothing says that it saves */
     bool paced;         /* its rate was declared, told or reported              */
+    bool shares;        /* it said that it may share its GPUs                   */
+    uint32_t gpu_mib;   /* memory that it needs of each; 0: not said            */
     double steps_saved; /* in the last checkpoint it reported; 0: none    */
     double loss;        /* last reported; NAN: none                       */
     double weight;

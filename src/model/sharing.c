@@ -1,6 +1,9 @@
 /* sharing.c - how fast two jobs run that share their accelerators. */
 #include "model/sharing.h"
 
+#include "base/hash.h"
+#include "model/pair_table.h"
+#include "model/rate_table.h"
 #include "model/throughput.h"
 
 #define MEMORY_ALL 100 /* percent */
@@ -25,10 +28,66 @@ static bool apply_model(const struct sharing *a, const struct sharing *b, uint32
     return true;
 }
 
+/* --- rules of consent ----------------------------------------------------------------- */
+
+static bool fits_memory(const struct sharing_rules *rules, const struct job *a,
+                        const struct job *b, uint32_t type)
+{
+    uint64_t room = type < TYPES_MAX ? rules->gpu_mib[type] : 0;
+    uint64_t need = (uint64_t)a->gpu_mib + b->gpu_mib + rules->reserve_mib;
+    return room == 0 || (a->gpu_mib > 0 && b->gpu_mib > 0 && need <= room);
+}
+
+static bool have_consent(const struct throughput *table, const struct job *a,
+                         const struct job *b, uint32_t type)
+{
+    const struct sharing_rules *rules = &table->rules;
+    return !rules->by_consent || (!rules->forbidden && a->shares && b->shares &&
+                                  (rules->across_users || a->user == b->user) &&
+                                  fits_memory(rules, a, b, type));
+}
+
+static bool is_measured_alone(const struct throughput *table, const struct job *job,
+                              uint32_t type)
+{
+    return job->learned && table->learned && type < TYPES_MAX &&
+           table->learned->kinds[job->learned - 1].basis[type] == RATE_MEASURED;
+}
+
+/* --- learned kinds ---------------------------------------------------------------------- */
+
+static const struct pair_row *find_row(const struct throughput *table,
+                                       const struct job *job, const struct job *beside,
+                                       uint32_t type)
+{
+    if (!table->beside || !table->learned || !job->learned || !beside->learned)
+        return NULL;
+    const struct pair_row *row =
+        pair_table_find(table->beside, table->learned->kinds[job->learned - 1].hash,
+                        table->learned->kinds[beside->learned - 1].hash, type);
+    return row && row->count >= PAIR_SURE ? row : NULL;
+}
+
+/* What each keeps, as far as it was measured; false if that is not worth it. */
+static bool apply_measured(const struct throughput *table, const struct job *a,
+                           const struct job *b, uint32_t type, double ret_kept[2])
+{
+    const struct pair_row *of_a = find_row(table, a, b, type);
+    const struct pair_row *of_b = find_row(table, b, a, type);
+    if (of_a)
+        ret_kept[0] = of_a->kept;
+    if (of_b)
+        ret_kept[1] = of_b->kept;
+    return !of_a || !of_b || of_a->kept + of_b->kept >= SHARED_WORTH;
+}
+
 bool sharing_rates(const struct throughput *table, const struct job *a,
                    const struct job *b, uint32_t type, uint32_t gpus, bool spread,
                    double ret_rates[2])
 {
+    ret_rates[0] = ret_rates[1] = 0;
+    if (!have_consent(table, a, b, type))
+        return false;
     if (throughput_pair(table, a->kind, b->kind, type, gpus, spread, ret_rates))
         return ret_rates[0] > 0;
     const struct sharing *of_a = find_model(table, a, type);
@@ -36,6 +95,8 @@ bool sharing_rates(const struct throughput *table, const struct job *a,
     double kept[2] = { SHARED_SPEED, SHARED_SPEED };
     ret_rates[0] = ret_rates[1] = 0;
     if (of_a && of_b && !apply_model(of_a, of_b, gpus, kept))
+        return false;
+    if (!apply_measured(table, a, b, type, kept))
         return false;
     double rate_a = throughput_rate(table, a, type, gpus, spread) * kept[0];
     double rate_b = throughput_rate(table, b, type, gpus, spread) * kept[1];
@@ -51,5 +112,25 @@ bool sharing_is_known(const struct throughput *table, const struct job *a,
 {
     double rates[2];
     return throughput_pair(table, a->kind, b->kind, type, gpus, false, rates) ||
-           (find_model(table, a, type) && find_model(table, b, type));
+           (find_model(table, a, type) && find_model(table, b, type)) ||
+           (table->rules.by_consent && is_measured_alone(table, a, type) &&
+            is_measured_alone(table, b, type));
+}
+
+bool sharing_is_alike(const struct throughput *table, const struct job *a,
+                      const struct job *b)
+{
+    if (!table->rules.by_consent || (!a->shares && !b->shares))
+        return true;
+    return a->shares == b->shares && a->learned == b->learned &&
+           a->gpu_mib == b->gpu_mib &&
+           (table->rules.across_users || a->user == b->user);
+}
+
+uint64_t sharing_hash(const struct throughput *table, const struct job *job)
+{
+    if (!table->rules.by_consent || !job->shares)
+        return 0;
+    uint64_t user = table->rules.across_users ? 0 : (uint64_t)job->user << 32;
+    return hash_mix(hash_mix(user | job->gpu_mib) ^ ((uint64_t)job->learned + 1));
 }

@@ -7,8 +7,12 @@
  *     rate of a beside b / rate of a alone = 1 / (1 + sensitivity(a) * pressure(b))
  *
  * and must not share if both together need more memory than there is, or if the gang has
- * more than one GPU: all measurements of that failed.  Other jobs keep SHARED_SPEED of their
- * rate alone with any partner.
+ * more than one GPU: all measurements of that failed.  Of learned kinds it is what they were
+ * measured to keep (pair_table.h); a pair that makes less than SHARED_WORTH together must
+ * not share again.  Other jobs keep SHARED_SPEED of their rate alone with any partner.
+ *
+ * By rules of consent (struct sharing_rules) only jobs share that said so, of one user unless
+ * all may, whose memory fits together, and whose rates alone are known.
  */
 #pragma once
 
@@ -19,6 +23,7 @@ struct job;
 struct throughput;
 
 #define SHARED_SPEED 0.6
+#define SHARED_WORTH 1.1 /* the least sum of what both keep, once it was measured */
 
 /*
  * Steps per second of both on 'gpus' accelerators of a type.  False, and both 0, if they
@@ -34,3 +39,8 @@ bool sharing_rates(const struct throughput *table, const struct job *a,
  */
 bool sharing_is_known(const struct throughput *table, const struct job *a,
                       const struct job *b, uint32_t type, uint32_t gpus);
+
+/* For policies that treat equal jobs as one: both share with the same jobs, and equally well. */
+bool sharing_is_alike(const struct throughput *table, const struct job *a,
+                      const struct job *b);
+uint64_t sharing_hash(const struct throughput *table, const struct job *job);

@@ -83,8 +83,10 @@ void state_init(struct state *state, struct arena *run, const struct cluster *cl
 
 void state_release(struct state *state)
 {
-    if (state->learns)
+    if (state->learns) {
         rate_table_release(&state->rates);
+        pair_table_release(&state->pairs);
+    }
     state->learns = false;
     if (state->ids)
         map_release(&state->ids->slots);

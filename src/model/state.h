@@ -7,6 +7,7 @@
 #include "model/calendar.h"
 #include "model/event.h"
 #include "model/free_index.h"
+#include "model/pair_table.h"
 #include "model/rate_table.h"
 #include "model/throughput.h"
 #include "model/view.h"
@@ -62,6 +63,7 @@ struct state {
     struct rate_table rates;      /* so far                                     */
     struct throughput throughput; /* as given, with what was learned            */
     struct rate_track *tracks;    /* by slot: what jobs reported last           */
+    struct pair_table pairs;      /* and what they keep beside others             */
     job_id *rated;                /* jobs whose expected rates have changed     */
     uint32_t rated_count;
     bool *is_rated; /* by slot */

@@ -34,6 +34,8 @@ void state_learn(struct state *state, struct arena *run)
     init_rates(&state->rates, run, state->view.cluster);
     state->throughput = *state->view.rates;
     state->throughput.learned = &state->rates;
+    pair_table_init(&state->pairs, run);
+    state->throughput.beside = &state->pairs;
     state->view.rates = &state->throughput;
     state->tracks = arena_array(run, struct rate_track, state->job_max);
     state->rated = arena_array(run, job_id, state->job_max);
@@ -83,15 +85,53 @@ static void learn_interval(struct state *state, job_id id, double per_s, bool br
     set_pace(state, id, &place);
 }
 
+/* Jobs of both kinds are expected to share as these two do. */
+static void mark_pair(struct state *state, const struct job *a, const struct job *b)
+{
+    state_mark_kind(state, a->learned - 1);
+    if (b->learned && b->learned != a->learned)
+        state_mark_kind(state, b->learned - 1);
+}
+
+/* An interval beside another job has ended: what part it made of its steps alone. */
+static void learn_beside(struct state *state, job_id id, job_id other, double per_s)
+{
+    const struct job *job = &state->jobs[id];
+    const struct job *beside = &state->jobs[other];
+    struct rate_place place = { job->type_now, job->gpus_now, job->spread_now };
+    struct rate_figure alone =
+        rate_table_figure(&state->rates, job->learned - 1, place);
+    if (!beside->learned || alone.basis != RATE_MEASURED || !(alone.rate > 0))
+        return;
+    if (pair_table_measure(&state->pairs, state->rates.kinds[job->learned - 1].hash,
+                           state->rates.kinds[beside->learned - 1].hash, job->type_now,
+                           per_s / (alone.rate * job->pace)))
+        mark_pair(state, job, beside);
+}
+
+/* Whom it shares GPUs with, both making steps; JOB_NONE if it has them to itself. */
+static job_id runs_beside(const struct state *state, job_id id)
+{
+    job_id other = state->jobs[id].partner;
+    bool both = other != JOB_NONE && state->jobs[other].partner == id &&
+                state->jobs[other].state == JOB_RUNNING;
+    return both ? other : JOB_NONE;
+}
+
 bool state_learn_report(struct state *state, job_id id, double steps, int64_t made_ns)
 {
     const struct job *job = &state->jobs[id];
     if (!state->learns || !job->learned)
         return false;
     struct rate_track *track = &state->tracks[id];
-    if (job->type_now == TYPE_NONE || job->partner != JOB_NONE) {
-        track->reports = 0; /* what it shares is not its kind's rate */
-        return true;
+    job_id other = runs_beside(state, id);
+    uint64_t beside = other == JOB_NONE ? 0 : state->jobs[other].id;
+    if (track->beside != beside || job->type_now == TYPE_NONE ||
+        (job->partner != JOB_NONE && other == JOB_NONE)) {
+        track->reports = 0; /* an interval is all alone, or all beside the same job */
+        track->beside = beside;
+        if (job->type_now == TYPE_NONE || job->partner != JOB_NONE)
+            return true;
     }
     if (track->reports == 0 || steps < track->last_steps) {
         track->reports = 1;
@@ -99,9 +139,11 @@ bool state_learn_report(struct state *state, job_id id, double steps, int64_t ma
         int64_t took_ns = made_ns - track->last_ns;
         if (took_ns < INTERVAL_NS || !(steps > track->last_steps))
             return true;
-        learn_interval(state, id,
-                       (steps - track->last_steps) / ((double)took_ns * 1e-9),
-                       track->reports == 1);
+        double per_s = (steps - track->last_steps) / ((double)took_ns * 1e-9);
+        if (other == JOB_NONE)
+            learn_interval(state, id, per_s, track->reports == 1);
+        else if (track->reports > 1)
+            learn_beside(state, id, other, per_s);
         track->reports++;
     }
     track->last_ns = made_ns;

@@ -27,6 +27,7 @@ struct rate_track {
     uint32_t own_count; /* intervals in 'own'                                  */
     double own;         /* mean of ln(steps per second) where it is now        */
     double base;        /* ln of its pace when it came there                   */
+    uint64_t beside;    /* the job it shares GPUs with, by public id; 0: none  */
 };
 
 /*

@@ -11,6 +11,7 @@
 struct arena;
 struct cluster;
 struct error;
+struct pair_table;
 struct rate_table;
 
 #define RATE_SIZES 8 /* gangs of 1, 2, 4, … 128 */
@@ -28,6 +29,16 @@ struct throughput_row {
     struct sharing sharing[TYPES_MAX];
 };
 
+/* Which jobs may share accelerators; in a simulation all that fit. */
+struct sharing_rules {
+    bool by_consent;      /* only those that said so, of one user                 */
+    bool forbidden;       /* not even those                                       */
+    bool across_users;    /* of different users as well                           */
+    uint32_t reserve_mib; /* of a GPU's memory, that no job may count on          */
+    uint32_t
+        gpu_mib[TYPES_MAX]; /* memory of a GPU; 0: not known, and not looked at    */
+};
+
 /*
  * Rates of two jobs that share accelerators are kept beside them, for gangs of equal
  * size, in a square per type and size as far as any were measured.
@@ -36,6 +47,8 @@ struct throughput {
     const struct cluster *cluster;
     const struct rate_table
         *learned; /* of jobs without a row here; NULL: none are      */
+    const struct pair_table *beside; /* what these keep beside each other */
+    struct sharing_rules rules;
     struct throughput_row *rows;
     uint32_t row_count;
     uint32_t *index; /* 1 + row by hash of the name; NULL: look at each */

@@ -74,6 +74,8 @@ static void admit_job(void *self, const struct view *view, const struct event *e
                                .curve = spec->curve.family != LEARNING_NONE
                                             ? &spec->curve
                                             : NULL };
+    if (run->setup->hidden && spec->kind)
+        truth.kind = throughput_find(run->setup->hidden, spec->kind);
     sim_cluster_admit(&run->sim, event->job, &truth);
 }
 
@@ -323,6 +325,7 @@ void engine_run_open_engine(struct engine_run *run)
     struct engine_setup engine = { .cluster = setup->cluster,
                                    .rates =
                                        setup->rates ? setup->rates : &run->no_rates,
+                                   .learns = setup->hidden != NULL,
                                    .policy = run->policy,
                                    .settings = run->settings,
                                    .flow = setup->flow,
@@ -352,6 +355,7 @@ static void open_run(struct engine_run *run, const struct engine_run_setup *setu
     arena_init(&run->arena, 0);
     arena_init(&run->instant, 0);
     throughput_init(&run->no_rates, setup->cluster);
+    run->no_rates.rules.by_consent = setup->hidden != NULL;
     admission_init(&run->admission, setup->cluster,
                    setup->rates ? setup->rates : &run->no_rates);
     if (setup->store_path && store_open(&run->store, setup->store_path, &err) < 0)
@@ -360,6 +364,10 @@ static void open_run(struct engine_run *run, const struct engine_run_setup *setu
     const struct view *view = &run->engine.state.view;
     sim_cluster_init(&run->sim, &run->arena, view, &run->outboxes[0], &setup->faults,
                      setup->seed);
+    if (setup->hidden) {
+        run->sim.hidden = setup->hidden;
+        admission_learn(&run->admission, view->rates, &run->engine.state.rates);
+    }
     metrics_init(&run->metrics, &run->arena, view, 0, UINT64_MAX);
     run->arrived =
         arena_array(&run->arena, const struct job_spec *, setup->spec_count + 1);

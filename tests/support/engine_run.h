@@ -49,6 +49,8 @@ struct interference {
 struct engine_run_setup {
     const struct cluster *cluster;
     const struct throughput *rates; /* NULL: no rows */
+    const struct throughput
+        *hidden; /* true rates that are learned; jobs share by consent */
     const struct policy *policy;
     const char *settings;
     const struct flow_policy *flow; /* or NULL */

@@ -96,6 +96,88 @@ static void jobs_that_hinder_each_other_are_kept_apart(void **state)
     assert_true(end_ns < 4 * 720 * SECOND * 7 / 10);
 }
 
+/* --- by consent, with rates that are learned ---------------------------------------------- */
+
+struct learner {
+    uint32_t together, apart; /* starts of jobs of A beside B, and of A beside A */
+    uint32_t against;         /* and beside jobs that did not say that they share */
+    int64_t last_apart_ns;
+    int64_t last_ns;
+};
+
+static void watch(void *self, const struct view *view, const struct event *event)
+{
+    struct learner *learner = self;
+    learner->last_ns = event->at_ns;
+    const struct job *job =
+        event->kind == EVENT_STARTED ? &view->jobs[event->job] : NULL;
+    if (!job || job->partner == JOB_NONE)
+        return;
+    const struct job *partner = &view->jobs[job->partner];
+    learner->together += job->learned != partner->learned;
+    learner->apart += job->learned == partner->learned;
+    if (job->learned == partner->learned)
+        learner->last_apart_ns = event->at_ns;
+    learner->against += !job->shares || !partner->shares || job->user != partner->user;
+}
+
+static struct learner learn(const char *policy, const struct job_spec *specs,
+                            uint32_t count)
+{
+    struct learner learner = { 0 };
+    struct engine_run run;
+    const struct policy *found;
+    const char *settings;
+    assert_int_equal(policy_parse(policy, &found, &settings, &err), 0);
+    engine_run_play(&run, &(struct engine_run_setup){
+                              .cluster = &cluster,
+                              .hidden = &rates,
+                              .policy = found,
+                              .settings = settings,
+                              .specs = specs,
+                              .spec_count = count,
+                              .seed = 1,
+                              .observer = { .event = watch, .self = &learner },
+                          });
+    assert_int_equal(run.ended, count);
+    engine_run_release(&run);
+    return learner;
+}
+
+#define SHARER(of, by) \
+    { \
+        .gpus = 1, .steps = 7200, .kind = (of), .user = (by), .shares = true \
+    }
+
+/* Both have run alone for a while: then they are tried together, and it is worth it. */
+static void jobs_that_say_so_share_when_that_is_worth_it(void **state)
+{
+    const struct job_spec specs[] = { SHARER("A", "ann"), SHARER("B", "ann") };
+    struct learner learner = learn("gavel-las,sharing=true", specs, 2);
+    assert_true(learner.together > 0);
+    assert_true(learner.last_ns < 11000 * SECOND); /* in turns: 14,400 */
+}
+
+static void jobs_that_harm_each_other_are_parted_and_not_tried_again(void **state)
+{
+    const struct job_spec specs[] = { SHARER("A", "ann"), SHARER("A", "ann"),
+                                      SHARER("A", "ann") };
+    struct learner learner = learn("gavel-las,sharing=true", specs, 3);
+    assert_true(learner.apart > 0);
+    assert_true(learner.last_apart_ns < 3600 * SECOND);
+    assert_true(learner.last_ns < 3 * 7200 * SECOND + 3600 * SECOND);
+}
+
+static void nobody_shares_who_did_not_say_so_or_with_another_user(void **state)
+{
+    struct job_spec specs[] = { SHARER("A", "ann"), SHARER("B", "bob"),
+                                SHARER("B", "ann") };
+    specs[2].shares = false;
+    struct learner learner = learn("gavel-las,sharing=true", specs, 3);
+    assert_int_equal(learner.together + learner.apart, 0);
+    assert_int_equal(learner.against, 0);
+}
+
 static void wrong_settings_are_refused(void **state)
 {
     static const struct {
@@ -141,4 +223,7 @@ static int teardown(void **state)
 RUN_CASES(CASE(jobs_that_suit_each_other_run_together),
           CASE(jobs_that_do_not_fit_take_turns),
           CASE(jobs_that_hinder_each_other_are_kept_apart),
+          CASE(jobs_that_say_so_share_when_that_is_worth_it),
+          CASE(jobs_that_harm_each_other_are_parted_and_not_tried_again),
+          CASE(nobody_shares_who_did_not_say_so_or_with_another_user),
           CASE(wrong_settings_are_refused));

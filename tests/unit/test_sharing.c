@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "model/cluster.h"
+#include "model/pair_table.h"
 #include "model/sharing.h"
 #include "model/throughput.h"
 
@@ -88,6 +89,104 @@ static void what_was_measured_comes_before_the_model(void **state)
     assert_true(rates[0] < 4);
 }
 
+/* --- by consent ----------------------------------------------------------------------- */
+
+static struct throughput consenting(void)
+{
+    struct throughput table;
+    throughput_init(&table, &cluster);
+    table.rules.by_consent = true;
+    return table;
+}
+
+static struct job sharer(uint32_t user, uint32_t gpu_mib)
+{
+    struct job job = job_of(NULL, 1);
+    job.shares = true;
+    job.user = user;
+    job.gpu_mib = gpu_mib;
+    return job;
+}
+
+static void only_jobs_that_said_so_share(void **state)
+{
+    struct throughput table = consenting();
+    struct job one = sharer(1, 0), other = sharer(1, 0), stranger = sharer(2, 0);
+    double rates[2];
+    assert_true(sharing_rates(&table, &one, &other, 0, 1, false, rates));
+    assert_false(sharing_rates(&table, &one, &stranger, 0, 1, false, rates));
+    assert_true(rates[0] == 0 && rates[1] == 0);
+    table.rules.across_users = true;
+    assert_true(sharing_rates(&table, &one, &stranger, 0, 1, false, rates));
+    other.shares = false;
+    assert_false(sharing_rates(&table, &one, &other, 0, 1, false, rates));
+    assert_false(sharing_rates(&table, &other, &one, 0, 1, false, rates));
+    table.rules.forbidden = true;
+    assert_false(sharing_rates(&table, &one, &stranger, 0, 1, false, rates));
+}
+
+static void memory_of_both_fits_with_the_reserve(void **state)
+{
+    struct throughput table = consenting();
+    struct job small = sharer(1, 6000), large = sharer(1, 9000), silent = sharer(1, 0);
+    double rates[2];
+    table.rules.gpu_mib[0] = 16000;
+    table.rules.reserve_mib = 1000;
+    assert_true(sharing_rates(&table, &small, &large, 0, 1, false, rates));
+    assert_false(sharing_rates(&table, &large, &large, 0, 1, false, rates));
+    assert_false(sharing_rates(&table, &small, &silent, 0, 1, false, rates));
+    assert_true(sharing_rates(&table, &small, &silent, 1, 1, false, rates));
+}
+
+static void what_jobs_are_alike_depends_on_consent(void **state)
+{
+    struct throughput table = consenting();
+    struct job ann = sharer(1, 6000), bob = sharer(2, 6000), not = sharer(2, 9000);
+    not .shares = false;
+    assert_false(sharing_is_alike(&table, &ann, &bob));
+    assert_false(sharing_is_alike(&table, &ann, &not ));
+    assert_true(sharing_hash(&table, &ann) != sharing_hash(&table, &bob));
+    table.rules.across_users = true;
+    assert_true(sharing_is_alike(&table, &ann, &bob));
+    assert_true(sharing_hash(&table, &ann) == sharing_hash(&table, &bob));
+    table.rules.by_consent = false;
+    assert_true(sharing_is_alike(&table, &ann, &not ));
+    assert_true(sharing_hash(&table, &ann) == sharing_hash(&table, &not ));
+}
+
+/* --- what was measured of pairs ------------------------------------------------------ */
+
+static void a_part_is_believed_after_some_reports(void **state)
+{
+    struct pair_table pairs;
+    pair_table_init(&pairs, &arena);
+    assert_false(pair_table_measure(&pairs, 7, 9, 0, 0.5));
+    assert_int_equal(pair_table_find(&pairs, 7, 9, 0)->count, 1);
+    assert_true(pair_table_measure(&pairs, 7, 9, 0, 0.7));
+    assert_near(pair_table_find(&pairs, 7, 9, 0)->kept, 0.6, 1e-12);
+    assert_false(pair_table_measure(&pairs, 7, 9, 0, 0.6)); /* no news */
+    assert_null(pair_table_find(&pairs, 9, 7, 0));
+    assert_null(pair_table_find(&pairs, 7, 9, 1));
+    for (int i = 0; i < 40; i++)
+        pair_table_measure(&pairs, 7, 9, 0, 0.9);
+    assert_true(pair_table_find(&pairs, 7, 9, 0)->kept > 0.8); /* it follows */
+    pair_table_release(&pairs);
+}
+
+static void the_oldest_pair_makes_room(void **state)
+{
+    struct pair_table pairs;
+    pair_table_init(&pairs, &arena);
+    for (uint64_t i = 0; i < PAIR_ROWS_MAX + 2; i++)
+        pair_table_measure(&pairs, i, i + 1, 0, 0.5);
+    assert_int_equal(pairs.count, PAIR_ROWS_MAX);
+    assert_null(pair_table_find(&pairs, 0, 1, 0));
+    assert_null(pair_table_find(&pairs, 1, 2, 0));
+    assert_non_null(pair_table_find(&pairs, 2, 3, 0));
+    assert_non_null(pair_table_find(&pairs, PAIR_ROWS_MAX + 1, PAIR_ROWS_MAX + 2, 0));
+    pair_table_release(&pairs);
+}
+
 static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a;
@@ -165,4 +264,8 @@ RUN_CASES(CASE(jobs_of_unknown_kind_keep_a_constant_part),
           CASE(what_does_not_fit_in_memory_must_not_share),
           CASE(gangs_of_known_kinds_do_not_share),
           CASE(what_was_measured_comes_before_the_model),
+          CASE(only_jobs_that_said_so_share),
+          CASE(memory_of_both_fits_with_the_reserve),
+          CASE(what_jobs_are_alike_depends_on_consent),
+          CASE(a_part_is_believed_after_some_reports), CASE(the_oldest_pair_makes_room),
           CASE(the_model_is_near_what_was_measured));

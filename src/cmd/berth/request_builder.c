@@ -177,6 +177,16 @@ static int set_memory(struct request_builder *builder, const char *key,
     return flag_value_memory(value, &builder->mem_bytes, err);
 }
 
+static int set_bytes(struct request_builder *builder, const char *key,
+                     const char *value, struct error *err)
+{
+    uint64_t bytes;
+    int r = flag_value_memory(value, &bytes, err);
+    if (r == 0)
+        json_put_count(builder->fields, key, (int64_t)bytes);
+    return r;
+}
+
 static int set_export(struct request_builder *builder, const char *key,
                       const char *value, struct error *err)
 {
@@ -312,6 +322,8 @@ static const struct flag_setter setters[] = {
     { "mem", set_memory, "node" },
     { "mem-per-cpu", set_memory, "cpu" },
     { "mem-per-gpu", set_memory, "gpu" },
+    { "shared", set_true, "shared" },
+    { "gpu-memory", set_bytes, "gpu_memory_bytes" },
     { "time", set_limit, "time_limit_s" },
     { "array", set_array },
     { "param", set_param },

@@ -60,6 +60,8 @@ struct json;
         { "kind", 0, "KIND", \
           "row of the throughput table, or a name for jobs alike" }, \
         { "step-time", 0, "T", "time of a step on the fastest GPU type" }, \
+        { "shared", 0, NULL, "may share its GPUs with another job" }, \
+        { "gpu-memory", 0, "SIZE", "memory that it needs of each GPU" }, \
         { "weight", 0, "W", "share relative to others; 1" }, \
         { "entity", 0, "NAME", "group for sharing" }, \
     { \

@@ -16,6 +16,7 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "model/node_set.h"
+#include "model/sharing.h"
 #include "policy/gavel/gavel_round.h"
 #include "predict/estimate.h"
 
@@ -52,8 +53,8 @@ static void line_forget(struct gavel_rounds *rounds, struct gavel_line *line)
 
 /* --- classes ------------------------------------------------------------------------- */
 
-static uint64_t hash_job(const struct gavel_common *common, const struct job *job,
-                         const double *rates, uint32_t match)
+static uint64_t hash_job(const struct gavel_common *common, const struct view *view,
+                         const struct job *job, const double *rates, uint32_t match)
 {
     uint64_t hash = hash_doubles(rates, common->type_count);
     hash = hash_word(hash, (uint64_t)job->gpus << 32 | job->kind);
@@ -62,6 +63,8 @@ static uint64_t hash_job(const struct gavel_common *common, const struct job *jo
     if (common->gavel->rule->deadlines_apart && !common->gavel->sharing &&
         job->deadline_ns > 0)
         hash = hash_word(hash, job->id + 1);
+    if (common->gavel->sharing)
+        hash ^= sharing_hash(view->rates, job);
     return hash_word(hash, hash_doubles(&job->weight, 1));
 }
 
@@ -76,7 +79,9 @@ static uint32_t count_differences(const struct gavel_common *common,
     bool rates = memcmp(gavel_rates(common, a), gavel_rates(common, b),
                         common->type_count * sizeof(double)) != 0;
     bool entity = common->gavel->rule->by_entity && one->entity != two->entity;
-    return 32u * (node_set_number(one->set) != node_set_number(two->set)) +
+    bool shares = common->gavel->sharing && !sharing_is_alike(view->rates, one, two);
+    return 64u * shares +
+           32u * (node_set_number(one->set) != node_set_number(two->set)) +
            16u * (one->kind != two->kind) + 8u * rates +
            4u * (one->types != two->types) + 2u * entity + (one->weight != two->weight);
 }
@@ -492,7 +497,8 @@ static job_id mate_of(const struct gavel_common *common, const struct view *view
     const struct job *job = &view->jobs[id];
     bool moves = job->next.count > 0 && job->seats.count > 0;
     job_id mate = moves ? job->next_partner : job->partner;
-    if (mate == JOB_NONE || !common->entries[mate].ticket)
+    if (mate == JOB_NONE || !common->entries[mate].ticket ||
+        common->rounds->members[mate].class == NONE)
         return JOB_NONE;
     uint32_t column = gavel_column_now(common, view, job);
     return gavel_column_now(common, view, &view->jobs[mate]) == column ? mate
@@ -504,6 +510,8 @@ void accounts_follow(struct gavel_common *common, const struct view *view, job_i
     struct gavel_rounds *rounds = common->rounds;
     struct gavel_member *member = &rounds->members[id];
     const struct job *job = &view->jobs[id];
+    if (member->class == NONE)
+        return; /* it is between two classes */
     bool here = job->state != JOB_FREE && job->state != JOB_HELD;
     uint32_t column = here ? gavel_column_now(common, view, job) : NONE;
     bool waits = here && column == NONE && job->state == JOB_WAITING;
@@ -540,7 +548,7 @@ void accounts_add(struct gavel_common *common, const struct view *view, job_id i
     struct gavel_rounds *rounds = common->rounds;
     const struct job *job = &view->jobs[id];
     uint32_t match = common->estimate ? estimate_match(common->estimate, id) : 0;
-    uint64_t hash = hash_job(common, job, gavel_rates(common, id), match);
+    uint64_t hash = hash_job(common, view, job, gavel_rates(common, id), match);
     uint32_t c = NONE;
     bool apart = common->gavel->rule->deadlines_apart && !common->gavel->sharing &&
                  job->deadline_ns > 0;

@@ -1,0 +1,74 @@
+/* pair_table.c - what jobs were measured to keep of their rates beside others. */
+#include "model/pair_table.h"
+
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/hash.h"
+
+#define MEMORY 16    /* reports a mean reaches back                       */
+#define KEPT_MAX 1.5 /* of the rate alone: what is more was not alone then */
+
+void pair_table_init(struct pair_table *pairs, struct arena *run)
+{
+    *pairs =
+        (struct pair_table){ .rows = arena_array(run, struct pair_row, PAIR_ROWS_MAX) };
+}
+
+static uint64_t key_of(uint64_t kind, uint64_t beside, uint32_t type)
+{
+    return hash_mix(hash_mix(kind + type) ^ beside);
+}
+
+static uint32_t find(const struct pair_table *pairs, uint64_t kind, uint64_t beside,
+                     uint32_t type)
+{
+    uint32_t at = map_find(&pairs->index, key_of(kind, beside, type));
+    if (at == MAP_NONE)
+        return MAP_NONE;
+    const struct pair_row *row = &pairs->rows[at];
+    bool same = row->kind == kind && row->beside == beside && row->type == type;
+    return same ? at : MAP_NONE;
+}
+
+const struct pair_row *pair_table_find(const struct pair_table *pairs, uint64_t kind,
+                                       uint64_t beside, uint32_t type)
+{
+    uint32_t at = find(pairs, kind, beside, type);
+    return at == MAP_NONE ? NULL : &pairs->rows[at];
+}
+
+/* An empty row for them; the oldest makes room. */
+static struct pair_row *add_row(struct pair_table *pairs, uint64_t kind,
+                                uint64_t beside, uint32_t type)
+{
+    uint32_t at = pairs->count;
+    if (pairs->count < PAIR_ROWS_MAX) {
+        pairs->count++;
+    } else {
+        at = pairs->oldest;
+        pairs->oldest = (at + 1) % PAIR_ROWS_MAX;
+        const struct pair_row *old = &pairs->rows[at];
+        if (find(pairs, old->kind, old->beside, old->type) == at)
+            map_remove(&pairs->index, key_of(old->kind, old->beside, old->type));
+    }
+    pairs->rows[at] = (struct pair_row){ .kind = kind, .beside = beside, .type = type };
+    map_put(&pairs->index, key_of(kind, beside, type), at);
+    return &pairs->rows[at];
+}
+
+bool pair_table_measure(struct pair_table *pairs, uint64_t kind, uint64_t beside,
+                        uint32_t type, double kept)
+{
+    uint32_t at = find(pairs, kind, beside, type);
+    struct pair_row *row =
+        at == MAP_NONE ? add_row(pairs, kind, beside, type) : &pairs->rows[at];
+    row->count++;
+    double part = 1.0 / (row->count < MEMORY ? row->count : MEMORY);
+    row->mean += part * (fmin(fmax(kept, 0), KEPT_MAX) - row->mean);
+    bool sure = row->count == PAIR_SURE;
+    if (row->count < PAIR_SURE || (!sure && fabs(row->mean - row->kept) < PAIR_NOTED))
+        return false;
+    row->kept = row->mean;
+    return true;
+}
