@@ -1,4 +1,4 @@
-/* rates.c - GET /v1/rates: how fast each kind of job runs on each type; the same of a job. */
+/* rates.c - GET /v1/rates: how fast each kind of job runs on each type, alone and beside others. */
 #include "daemon/rates.h"
 
 #include <stdio.h>
@@ -70,6 +70,32 @@ static bool may_see(const struct rate_kind *kind, const char *user, bool all)
            strncmp(gpus - count, user, count) == 0;
 }
 
+/* What kinds keep of their rates beside others; one that has made room has no name. */
+static void write_pairs(struct buf *body, const struct state *state, const char *user,
+                        bool all, const char *only)
+{
+    const struct rate_table *rates = &state->rates;
+    json_write_open(body, "pairs", '[');
+    for (uint32_t i = 0; i < state->pairs.count; i++) {
+        const struct pair_row *row = &state->pairs.rows[i];
+        uint32_t kind = map_find(&rates->index, row->kind);
+        uint32_t beside = map_find(&rates->index, row->beside);
+        if (kind == MAP_NONE || beside == MAP_NONE ||
+            !may_see(&rates->kinds[kind], user, all) ||
+            !may_see(&rates->kinds[beside], user, all) ||
+            (only && strcmp(only, rates->kinds[kind].name) != 0))
+            continue;
+        json_write_open(body, NULL, '{');
+        json_write_text(body, "kind", rates->kinds[kind].name);
+        json_write_text(body, "beside", rates->kinds[beside].name);
+        json_write_text(body, "type", rates->cluster->types[row->type].name);
+        json_write_number(body, "kept", row->mean);
+        json_write_count(body, "n", row->count);
+        json_write_close(body, '}');
+    }
+    json_write_close(body, ']');
+}
+
 static void show_rates(struct routes *routes, const struct http_request *request,
                        uint64_t id, struct http_reply *reply)
 {
@@ -90,6 +116,7 @@ static void show_rates(struct routes *routes, const struct http_request *request
             write_kind(&reply->body, &state->rates, k);
     }
     json_write_close(&reply->body, ']');
+    write_pairs(&reply->body, state, user.name, all, only);
     buf_text(&reply->body, "}\n");
 }
 
@@ -109,6 +136,10 @@ void rates_write_job(struct buf *body, const struct state *state, job_id id)
     const struct job *job = &view->jobs[id];
     if (job->gpus == 0)
         return;
+    if (job->shares)
+        json_write_flag(body, "shared", true);
+    if (job->partner != JOB_NONE && job_holds_seats(job))
+        json_write_count(body, "beside", (int64_t)view->jobs[job->partner].id);
     if (job->learned)
         json_write_text(body, "kind", state->rates.kinds[job->learned - 1].name);
     json_write_open(body, "rates", '[');

@@ -373,7 +373,7 @@ int recover_state(const struct recover_setup *setup, struct error *err)
     rec.losses = rows_select_losses(store_reader(setup->store));
     int r = 0;
     if (rec.state->learns)
-        r = rate_rows_read(store_reader(setup->store), &rec.state->rates, err);
+        r = rate_rows_read(store_reader(setup->store), rec.state, err);
     if (r == 0)
         r = read_jobs(&rec, err);
     if (r == 0)

@@ -57,6 +57,16 @@ static struct pair_row *add_row(struct pair_table *pairs, uint64_t kind,
     return &pairs->rows[at];
 }
 
+void pair_table_restore(struct pair_table *pairs, const struct pair_row *row)
+{
+    if (!(row->mean >= 0 && row->mean <= KEPT_MAX) || row->count == 0 ||
+        find(pairs, row->kind, row->beside, row->type) != MAP_NONE)
+        return;
+    struct pair_row *own = add_row(pairs, row->kind, row->beside, row->type);
+    own->mean = own->kept = row->mean;
+    own->count = row->count;
+}
+
 bool pair_table_measure(struct pair_table *pairs, uint64_t kind, uint64_t beside,
                         uint32_t type, double kept)
 {

@@ -48,6 +48,9 @@ static inline void pair_table_release(struct pair_table *pairs)
 const struct pair_row *pair_table_find(const struct pair_table *pairs, uint64_t kind,
                                        uint64_t beside, uint32_t type);
 
+/* Put a row back as it was stored: 'kept' follows from its mean.  One that makes no sense is not. */
+void pair_table_restore(struct pair_table *pairs, const struct pair_row *row);
+
 /* It made this part of its steps alone; true: what policies see has changed. */
 bool pair_table_measure(struct pair_table *pairs, uint64_t kind, uint64_t beside,
                         uint32_t type, double kept);

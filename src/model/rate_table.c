@@ -43,6 +43,13 @@ static uint64_t hash_name(const char *name)
     return hash_mix(hash_text(name));
 }
 
+uint64_t rate_table_hash(const char *name)
+{
+    char cut[RATE_NAME_MAX];
+    cut_name(cut, name);
+    return hash_name(cut);
+}
+
 uint32_t rate_table_find_kind(const struct rate_table *rates, const char *name)
 {
     char cut[RATE_NAME_MAX];

@@ -105,6 +105,9 @@ static inline void rate_table_release(struct rate_table *rates)
 uint32_t rate_table_add_kind(struct rate_table *rates, const char *name,
                              int64_t now_ns);
 
+/* By which a kind is found again, also when it has made room meanwhile. */
+uint64_t rate_table_hash(const char *name);
+
 /* The same, or KIND_NONE if there is none. */
 uint32_t rate_table_find_kind(const struct rate_table *rates, const char *name);
 

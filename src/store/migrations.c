@@ -93,4 +93,10 @@ const char *const migrations[MIGRATIONS_COUNT] = {
     "count INTEGER NOT NULL, at_ns INTEGER NOT NULL, "
     "PRIMARY KEY (kind, type, gpus, spread)) WITHOUT ROWID;"
     "CREATE INDEX rate_by_time ON rate (at_ns);",
+
+    /* To version 9: what jobs were measured to keep of their rates beside others. */
+    "CREATE TABLE pair (kind TEXT NOT NULL, beside TEXT NOT NULL, type TEXT NOT NULL, "
+    "kept REAL NOT NULL, count INTEGER NOT NULL, at_ns INTEGER NOT NULL, "
+    "PRIMARY KEY (kind, beside, type)) WITHOUT ROWID;"
+    "CREATE INDEX pair_by_time ON pair (at_ns);",
 };

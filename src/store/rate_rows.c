@@ -1,4 +1,4 @@
-/* rate_rows.c - the table of rates that were measured. */
+/* rate_rows.c - the tables of rates that were measured, alone and beside others. */
 #include "store/rate_rows.h"
 
 #include "model/cluster.h"
@@ -26,12 +26,41 @@ static int write_cell(struct rate_rows *rows, const struct rate_table *rates,
     return db_run(rows->trim, err);
 }
 
+/* What is known of two jobs that share their GPUs. */
+static int write_pair(struct rate_rows *rows, const struct state *state,
+                      const struct job *job, int64_t at_ns, struct error *err)
+{
+    const struct job *beside = &state->jobs[job->partner];
+    if (!job->learned || !beside->learned || job->type_now == TYPE_NONE)
+        return 0;
+    const struct rate_kind *kind = &state->rates.kinds[job->learned - 1];
+    const struct rate_kind *other = &state->rates.kinds[beside->learned - 1];
+    const struct pair_row *row =
+        pair_table_find(&state->pairs, kind->hash, other->hash, job->type_now);
+    if (!row)
+        return 0;
+    db_text(rows->set_pair, 1, kind->name);
+    db_text(rows->set_pair, 2, other->name);
+    db_text(rows->set_pair, 3, state->view.cluster->types[job->type_now].name);
+    db_real(rows->set_pair, 4, row->mean);
+    db_int(rows->set_pair, 5, row->count);
+    db_int(rows->set_pair, 6, at_ns);
+    int r = db_run(rows->set_pair, err);
+    if (r < 0 || ++rows->pair_count < TRIM_EVERY)
+        return r;
+    rows->pair_count = 0;
+    db_int(rows->trim_pairs, 1, PAIR_ROWS_MAX);
+    return db_run(rows->trim_pairs, err);
+}
+
 int rate_rows_note(struct rate_rows *rows, const struct state *state,
                    const struct event *event, struct error *err)
 {
     if (event->kind != EVENT_PROGRESS || !state->learns)
         return 0;
     const struct job *job = &state->jobs[event->job];
+    if (job->partner != JOB_NONE)
+        return write_pair(rows, state, job, event->at_ns, err);
     uint32_t kind = job->learned - 1;
     const struct rate_cell *cell =
         job->learned ? rate_table_first_cell(&state->rates, kind) : NULL;
@@ -51,7 +80,29 @@ static uint32_t find_type(const struct cluster *cluster, const char *name)
 }
 
 /* Rows of types that the cluster has not are left: it may have them again. */
-int rate_rows_read(struct db *db, struct rate_table *rates, struct error *err)
+static int read_pairs(struct db *db, struct state *state, struct error *err)
+{
+    struct db_query *query = db_prepare(db, "SELECT kind, beside, type, kept, count "
+                                            "FROM pair ORDER BY at_ns DESC LIMIT ?");
+    db_int(query, 1, PAIR_ROWS_MAX);
+    int r;
+    while ((r = db_next(query, err)) == 1) {
+        struct pair_row row = { .kind = rate_table_hash(db_get_text(query, 0)),
+                                .beside = rate_table_hash(db_get_text(query, 1)),
+                                .type = find_type(state->view.cluster,
+                                                  db_get_text(query, 2)),
+                                .mean = db_get_real(query, 3) };
+        int64_t count = db_get_int(query, 4);
+        if (row.type == TYPE_NONE || count < 1 || count > UINT32_MAX)
+            continue;
+        row.count = (uint32_t)count;
+        pair_table_restore(&state->pairs, &row);
+    }
+    db_finish(query);
+    return r;
+}
+
+static int read_cells(struct db *db, struct rate_table *rates, struct error *err)
 {
     struct db_query *query = db_prepare(
         db, "SELECT kind, type, gpus, spread, mean, variance, count, at_ns FROM rate "
@@ -76,4 +127,10 @@ int rate_rows_read(struct db *db, struct rate_table *rates, struct error *err)
     }
     db_finish(query);
     return r;
+}
+
+int rate_rows_read(struct db *db, struct state *state, struct error *err)
+{
+    int r = read_cells(db, &state->rates, err);
+    return r < 0 ? r : read_pairs(db, state, err);
 }

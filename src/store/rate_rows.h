@@ -1,5 +1,6 @@
 /*
- * rate_rows.h - the table of rates that were measured (model/rate_table.h).
+ * rate_rows.h - the tables of rates that were measured, alone (model/rate_table.h) and beside
+ * others (model/pair_table.h).
  *
  * A row is written with the report that changed it, in the same transaction.  Of more rows than
  * the state has room for, those with the oldest reports are deleted.
@@ -11,13 +12,12 @@
 struct db;
 struct db_query;
 struct error;
-struct rate_table;
 struct state;
 
 /* The queries that write; 'count' is of rows since the last deletion. */
 struct rate_rows {
-    struct db_query *set, *trim;
-    uint32_t count;
+    struct db_query *set, *trim, *set_pair, *trim_pairs;
+    uint32_t count, pair_count;
 };
 
 #define RATE_ROWS_SET \
@@ -25,12 +25,17 @@ struct rate_rows {
     "at_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 #define RATE_ROWS_TRIM \
     "DELETE FROM rate WHERE at_ns < (SELECT at_ns FROM rate ORDER BY at_ns DESC " \
-    "LIMIT " \
-    "1 OFFSET ?)"
+    "LIMIT 1 OFFSET ?)"
+#define RATE_ROWS_SET_PAIR \
+    "INSERT OR REPLACE INTO pair (kind, beside, type, kept, count, at_ns) " \
+    "VALUES (?, ?, ?, ?, ?, ?)"
+#define RATE_ROWS_TRIM_PAIRS \
+    "DELETE FROM pair WHERE at_ns < (SELECT at_ns FROM pair ORDER BY at_ns DESC " \
+    "LIMIT 1 OFFSET ?)"
 
 /* Write what the event has taught, if it is a report that did. */
 int rate_rows_note(struct rate_rows *rows, const struct state *state,
                    const struct event *event, struct error *err);
 
-/* Put all rows back into a table, those with the newest reports first. */
-int rate_rows_read(struct db *db, struct rate_table *rates, struct error *err);
+/* Put all rows back, those with the newest reports first. */
+int rate_rows_read(struct db *db, struct state *state, struct error *err);

@@ -99,6 +99,8 @@ static void prepare_queries(struct store *store)
     store->drop_launch = db_prepare(db, "DELETE FROM launch WHERE id = ?");
     store->rates.set = db_prepare(db, RATE_ROWS_SET);
     store->rates.trim = db_prepare(db, RATE_ROWS_TRIM);
+    store->rates.set_pair = db_prepare(db, RATE_ROWS_SET_PAIR);
+    store->rates.trim_pairs = db_prepare(db, RATE_ROWS_TRIM_PAIRS);
     store->forget_env = db_prepare(db, "UPDATE launch SET env = NULL WHERE id = ?");
 }
 
@@ -157,12 +159,15 @@ void store_close(struct store *store)
 {
     if (!store)
         return;
-    struct db_query *all[] = { store->add_event,  store->add_job,     store->set_job,
-                               store->end_job,    store->set_live,    store->drop_live,
-                               store->set_entry,  store->set_hold,    store->set_fact,
-                               store->get_fact,   store->get_request, store->add_launch,
-                               store->get_launch, store->drop_launch, store->forget_env,
-                               store->rates.set,  store->rates.trim };
+    struct db_query *all[] = {
+        store->add_event,       store->add_job,     store->set_job,
+        store->end_job,         store->set_live,    store->drop_live,
+        store->set_entry,       store->set_hold,    store->set_fact,
+        store->get_fact,        store->get_request, store->add_launch,
+        store->get_launch,      store->drop_launch, store->forget_env,
+        store->rates.set,       store->rates.trim,  store->rates.set_pair,
+        store->rates.trim_pairs
+    };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         db_finish(all[i]);
     usage_rows_free(store->usage);

@@ -106,6 +106,10 @@ export interface Request {
   deadline?: number;
   /** row of the throughput table, or a name for jobs that run alike: their rates are learned together */
   kind?: string;
+  /** may share its GPUs with another job */
+  shared?: boolean;
+  /** that it needs of each GPU */
+  gpu_memory_bytes?: number;
   /** a step alone on the fastest type, until its rate is known; default: 1 */
   step_time_s?: number;
   /** path; %j id, %x name, %u user, %A array, %a index, %% percent */
@@ -179,6 +183,10 @@ export interface Job {
     steps_per_s?: number;
     eta_s?: number;
   };
+  /** may share its GPUs with another job; in the answer to one job */
+  shared?: boolean;
+  /** the job that it shares its GPUs with now; in the answer to one job */
+  beside?: number;
   /** that its rates are learned with; in the answer to one job */
   kind?: string;
   /** on each type it may use; in the answer to one job */
@@ -208,6 +216,17 @@ export interface Rate {
   /** four jobs in five lie between low and high */
   low?: number;
   high?: number;
+}
+
+export interface PairRate {
+  kind: string;
+  /** the kind that it shared GPUs with */
+  beside: string;
+  type: string;
+  /** the part of its rate alone that it made */
+  kept: number;
+  /** reports that were measured */
+  n: number;
 }
 
 export interface Why {

@@ -28,6 +28,32 @@ static const struct text_table_column columns[] = {
     { "REPORTS", .right = true, .spare = 1 },
 };
 
+static const struct text_table_column pair_columns[] = {
+    { "KIND", .min = 12 },
+    { "BESIDE", .min = 12 },
+    { "TYPE" },
+    { "KEEPS", .right = true },
+    { "REPORTS", .right = true, .spare = 1 },
+};
+
+/* What kinds make beside others on the same GPUs, as a part of what they make alone. */
+static void print_pairs(const struct json *pairs)
+{
+    struct text_table table;
+    text_table_init(&table, pair_columns, sizeof pair_columns / sizeof *pair_columns);
+    for (size_t i = 0; i < json_count(pairs); i++) {
+        const struct json *pair = json_item(pairs, i);
+        text_table_add(&table, "%s", json_text_or(pair, "kind", ""));
+        text_table_add(&table, "%s", json_text_or(pair, "beside", ""));
+        text_table_add(&table, "%s", json_text_or(pair, "type", ""));
+        text_table_add(&table, "%.0f %%", 100 * json_number_or(pair, "kept", 0));
+        text_table_add(&table, "%.0f", json_number_or(pair, "n", 0));
+    }
+    putchar('\n');
+    text_table_show(&table, stdout);
+    text_table_release(&table);
+}
+
 static bool is_spread(const struct json *rate)
 {
     bool spread = false;
@@ -58,6 +84,8 @@ static void print_rates(const struct json *answer)
     }
     text_table_show(&table, stdout);
     text_table_release(&table);
+    if (json_count(json_get(answer, "pairs")) > 0)
+        print_pairs(json_get(answer, "pairs"));
 }
 
 /* A field in quotes, where it needs them. */

@@ -139,6 +139,7 @@ static void print_job(const struct json *job)
     print_number("gpus", job, "gpus", "");
     print_line("types", json_text_or(job, "types", NULL));
     print_placement(job);
+    print_number("beside", job, "beside", "");
     print_line("progress", format_progress(text, sizeof text, job));
     print_number("step", progress, "step", "");
     print_number("steps", progress, "steps", "");
