@@ -109,7 +109,7 @@ static void learn_beside(struct state *state, job_id id, job_id other, double pe
         mark_pair(state, job, beside);
 }
 
-/* Whom it shares GPUs with, both making steps; JOB_NONE if it has them to itself. */
+/* The job beside it, if both make steps; JOB_NONE: it has its GPUs alone. */
 static job_id runs_beside(const struct state *state, job_id id)
 {
     job_id other = state->jobs[id].partner;

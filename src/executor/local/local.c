@@ -117,7 +117,6 @@ static void drop_departed(struct local_run *run)
     run->after_count = kept;
 }
 
-/* Add a number to a list "0,3" of GPU_TEXT_MAX bytes. */
 static void add_to_list(char *list, uint32_t number)
 {
     size_t used = strlen(list);
@@ -126,20 +125,18 @@ static void add_to_list(char *list, uint32_t number)
 
 static void describe_gpus(struct local_run *run, const struct lease *lease)
 {
-    const uint32_t *index = run->local->setup.gpu_index;
-    const int *core = run->local->setup.gpu_core;
-    for (uint32_t s = 0; s < lease->seat_count; s++) {
-        const struct seat *seat = &lease->seats[s];
+    const struct local_setup *setup = &run->local->setup;
+    const struct seat *end = lease->seats + lease->seat_count;
+    for (const struct seat *seat = lease->seats; seat < end; seat++) {
         run->cpu_milli += seat->cpu_milli;
         run->mem_mib += seat->mem_mib;
-        for (uint32_t g = 0; g < NODE_GPUS_MAX; g++) {
-            if (!(seat->gpus >> g & 1))
-                continue;
-            uint32_t at = seat->node * NODE_GPUS_MAX + g;
-            run->gpu_count++;
-            add_to_list(run->gpus, index ? index[at] : g);
-            if (core && core[at] >= 0)
-                add_to_list(run->cores, (uint32_t)core[at]);
+        run->gpu_count += seat_gpu_count(seat);
+        for (uint64_t left = seat->gpus; left; left &= left - 1) {
+            uint32_t bit = (uint32_t)__builtin_ctzll(left);
+            uint32_t at = seat->node * NODE_GPUS_MAX + bit;
+            add_to_list(run->gpus, setup->gpu_index ? setup->gpu_index[at] : bit);
+            if (setup->gpu_core && setup->gpu_core[at] >= 0)
+                add_to_list(run->cores, (uint32_t)setup->gpu_core[at]);
         }
     }
 }
