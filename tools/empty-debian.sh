@@ -77,7 +77,10 @@ empty_debian() {
     printf '#!/bin/sh\nexit 101\n' >"$fresh/usr/sbin/policy-rc.d" # start no services
     chmod +x "$fresh/usr/sbin/policy-rc.d"
 
+    # A root folder that is a mount point, as that of a container is.
+    mount --bind "$fresh" "$fresh"
     mount -t proc proc "$fresh/proc"
+    mount --rbind /sys "$fresh/sys"
     mount --rbind /dev "$fresh/dev"
     mkdir -p "$cache/archives"
     mount --bind "$cache/archives" "$fresh/var/cache/apt/archives"

@@ -79,7 +79,7 @@ class FullDisk(unittest.TestCase):
         self.addCleanup(self.daemon.wipe)
         self.disk = Disk(self.control, self.daemon.state)
         self.addCleanup(self.disk.clear)
-        self.env = {**os.environ, "LD_PRELOAD": LIBRARY, "BERTH_FULL_DISK": self.control}
+        self.env = {**os.environ, "LD_PRELOAD": self.library, "BERTH_FULL_DISK": self.control}
         self.jobs = {}      # id: (mark, exit status)
         self.refused = []   # marks of submissions that were not acknowledged
         self.injected = 0
@@ -91,12 +91,13 @@ class FullDisk(unittest.TestCase):
         folder = os.path.join(self.dir, "bin")
         os.mkdir(folder)
         shutil.copy(os.path.join(BUILD, "berthd"), folder)
+        self.library = shutil.copy(LIBRARY, self.dir) # no blank may stand in LD_PRELOAD
         for name, program in (("berth-run", SUPERVISOR),
                               ("berth-launch", os.path.join(BUILD, "berth-launch"))):
             path = os.path.join(folder, name)
             shutil.copy(PRELOADED, path)
             with open(path + ".env", "w", encoding="utf-8") as file:
-                file.write(f"{program}\nLD_PRELOAD={LIBRARY}\nBERTH_FULL_DISK={self.control}\n")
+                file.write(f"{program}\nLD_PRELOAD={self.library}\nBERTH_FULL_DISK={self.control}\n")
 
     # --- berthd and berth
 

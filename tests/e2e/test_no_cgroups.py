@@ -3,17 +3,7 @@ import os
 import subprocess
 import unittest
 
-from live import BUILD, Daemon, until
-
-# In a mount name space of its own, where an empty folder hides what the kernel offers.
-MASK = ["unshare", "--mount", "--propagation", "private", "sh", "-c",
-        'mount -t tmpfs none /sys/fs/cgroup && exec "$@"', "sh"]
-
-
-def can_mask():
-    done = subprocess.run([*MASK, "true"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                          check=False)
-    return done.returncode == 0
+from live import BUILD, MASK, Daemon, can_mask, until
 
 
 def is_alive(pid):

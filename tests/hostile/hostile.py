@@ -279,6 +279,12 @@ class Case(unittest.TestCase):
             self.skipTest(f"needs {PYTHON}, for jobs of other users")
         return self.submit(user, [PYTHON, "-ISc", text, *map(str, words)], **request)
 
+    def need_enforced(self, what):
+        """Only where the kernel enforces it for jobs."""
+        server = send(self.daemon.socket, "GET", "/v1/server")[1]
+        if what not in server["enforced"]:
+            self.skipTest(f"no cgroups that enforce {what} here")
+
     def job(self, ident):
         status, answer = send(self.daemon.socket, "GET", f"/v1/jobs/{ident}")
         self.assertEqual(status, 200, answer)

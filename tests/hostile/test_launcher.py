@@ -15,7 +15,7 @@ import unittest
 
 from hostile import (ADA, BOB, BOUND, Case, PATH, SERVICE, User, end, listing, marked, many,
                      processes, read, real_uid, send, start_launcher, until, write)
-from live import BUILD
+from live import BUILD, can_mask
 
 HELLO, START, KILL, KILL_JOB, REMOVE, BRIDGE = range(1, 7)
 REQUEST, REPLY = struct.Struct("=IIQ"), struct.Struct("=iIIi320s400sIII")
@@ -352,7 +352,8 @@ class Protocol(unittest.TestCase):
     def test_what_does_not_exist_can_be_killed_and_removed_without_harm(self):
         for ident in (0, 5, (1 << 64) - 1):
             for kind in (KILL, KILL_JOB, REMOVE):
-                self.assertEqual(self.ask(kind, ident, 4294967295), (0, 0))
+                # Where there are no cgroups, a search tells only later that nothing is left.
+                until(lambda k=kind, i=ident: self.ask(k, i, 4294967295) == (0, 0), BOUND)
         self.assert_lives()
 
     def test_files_are_opened_with_the_users_rights_alone(self):
@@ -426,6 +427,8 @@ class Protocol(unittest.TestCase):
         until(lambda: self.ask(KILL, 5)[1] == 0, BOUND)
 
     def without_cgroups(self):
+        if not can_mask():
+            self.skipTest("cannot hide the machine's cgroups here")
         self.stop_launcher()
         self.hides_cgroups = True
         self.start_launcher()

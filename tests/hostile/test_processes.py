@@ -296,6 +296,7 @@ class Ends(Case):
 
     def test_nothing_survives_that_became_root(self):
         """The supervisor may not signal what a program with rights of its own has started."""
+        self.need_enforced("processes")
         program, mark = os.path.join(self.open, "python"), f"{os.getpid()}5"
         shutil.copy(os.path.realpath(PYTHON), program)
         os.chmod(program, 0o4755)
@@ -317,6 +318,7 @@ class Ends(Case):
         self.assert_ended(ident, "PTRACE7", group)
 
     def test_a_process_traced_from_outside_does_not_keep_its_gpu(self):
+        self.need_enforced("processes")
         ident = self.submit(ADA, "trap '' TERM; while :; do sleep 900; done", grace_s=0.2)
         self.wait(ident, {"RUNNING"})
         group = self.job_group(ident)
@@ -384,6 +386,7 @@ class Ends(Case):
 
     def test_a_start_that_is_halted_is_under_the_time_limit_too(self):
         """The user stops all own processes, so also the job's before it has its command."""
+        self.need_enforced("processes")
         from hostile import end
         reader, writer = os.pipe()
         state = self.daemon.state.encode()
@@ -421,6 +424,7 @@ class Limits(Case):
     """What a job may use."""
 
     def test_memory_beyond_what_was_asked_for_is_not_had(self):
+        self.need_enforced("memory")
         eat = "b = bytearray(200 << 20); print('fits', len(b))"
         ident = self.python(ADA, eat, mem_bytes=64 << 20)
         self.assertEqual(self.wait(ident)["state"], "FAILED")

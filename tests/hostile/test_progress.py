@@ -27,8 +27,15 @@ class Reader(Case):
         """A job with a pattern, and the process that reads its output."""
         ident = self.submit(ADA, script, **{"pattern": PATTERN, "grace_s": 0.2, "steps": 10000, **request})
         self.wait(ident, {"RUNNING"})
-        until(lambda: self.find(ident), BOUND)
+        until(lambda: self.is_users(self.find(ident)), BOUND)
         return ident, self.find(ident)
+
+    def is_users(self, pid):
+        """It has become the user; before, it is a part of its supervisor."""
+        try:
+            return pid and real_uid(pid) == [ADA.uid] * 3
+        except OSError:
+            return False
 
     def step(self, ident):
         return (self.job(ident).get("progress") or {}).get("step", 0)
