@@ -52,6 +52,7 @@ static int open_local(struct daemon *daemon, void **ret_self, struct error *err)
                                  .state_dir = daemon->setup.state_dir,
                                  .run_dir = daemon->setup.run_dir,
                                  .run_program = daemon->setup.run_program,
+                                 .mps = daemon->setup.sharing.mps,
                                  .launcher = daemon->setup.launcher,
                                  .view = &scheduler->engine.state.view,
                                  .outbox = &scheduler->outbox,

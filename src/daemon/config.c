@@ -62,6 +62,7 @@ static const struct field sharing_fields[] = {
     { "allow", FIELD_CHOICE, SHARING(allow), .choices = sharing_words },
     { "across_users", FIELD_FLAG, SHARING(across_users) },
     { "reserve_gib", FIELD_NUMBER, SHARING(reserve_gib), .max = 1e4 },
+    { "mps", FIELD_TEXT, SHARING(mps) },
     { "gpu_memory_gib", FIELD_OTHER },
     { 0 },
 };

@@ -52,6 +52,7 @@ struct daemon_sharing_setup {
     enum daemon_sharing allow;
     bool across_users;
     double reserve_gib;
+    const char *mps; /* folder of the pipes of NVIDIA's MPS; NULL: without */
 };
 
 struct daemon_setup {

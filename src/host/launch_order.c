@@ -48,6 +48,8 @@ static const struct field fields[] = {
     ROW("gpus", FIELD_TEXT, gpus),
     ROW("type", FIELD_TEXT, type),
     ROW("cores", FIELD_TEXT, cores),
+    ROW("mps", FIELD_TEXT, mps),
+    ROW("gpu_mib", FIELD_COUNT, gpu_mib),
     ROW("gpu_count", FIELD_COUNT, gpu_count),
     ROW("cpu_milli", FIELD_COUNT, cpu_milli),
     ROW("mem_mib", FIELD_COUNT, mem_mib),

@@ -30,6 +30,9 @@ struct launch_order {
     uint32_t gpu_count;
     uint32_t cpu_milli;
     uint32_t mem_mib;
+    const char *mps;  /* NVIDIA's MPS: its folder of pipes, for a job that may share its
+                       * GPUs; or NULL */
+    uint32_t gpu_mib; /* memory that such a job needs of each GPU; 0: not said */
     double steps_kept; /* by earlier attempts                                  */
     int64_t grace_ns;  /* grace period                                         */
     int dscp;          /* code point for what is marked at its start only; -1: none */

@@ -64,13 +64,30 @@ static const char *const our_names[] = {
  * Drop the owner's value also where we set none: a rank of another job is no rank
  * here.
  */
-static bool is_ours(const char *text)
+static bool is_ours(const struct launch_order *order, const char *text)
 {
+    if (order->mps && strncmp(text, "CUDA_MPS_", strlen("CUDA_MPS_")) == 0)
+        return true;
     size_t length = strcspn(text, "=");
     for (size_t i = 0; i < sizeof our_names / sizeof our_names[0]; i++)
         if (strlen(our_names[i]) == length && strncmp(text, our_names[i], length) == 0)
             return true;
     return false;
+}
+
+/* NVIDIA's MPS: jobs that share a GPU compute at once, and one that says its need has no more. */
+static void add_mps(struct environment *ours, const struct launch_order *order)
+{
+    char limits[VALUE_MAX / 2];
+    size_t used = 0;
+    add_variable(ours, "CUDA_MPS_PIPE_DIRECTORY=%s", order->mps);
+    if (order->gpu_mib == 0)
+        return;
+    for (uint32_t i = 0; i < order->gpu_count && used < sizeof limits; i++)
+        used += (size_t)snprintf(limits + used, sizeof limits - used,
+                                 "%s%" PRIu32 "=%" PRIu32 "M", i ? "," : "", i,
+                                 order->gpu_mib);
+    add_variable(ours, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=%s", limits);
 }
 
 /*
@@ -82,6 +99,8 @@ static void add_gpus(struct environment *ours, const struct launch_order *order)
     add_variable(ours, "CUDA_DEVICE_ORDER=PCI_BUS_ID");
     add_variable(ours, "CUDA_VISIBLE_DEVICES=%s", order->gpus);
     add_variable(ours, "HIP_VISIBLE_DEVICES=%s", order->gpus);
+    if (order->mps)
+        add_mps(ours, order);
 }
 
 /* For a single process RANK and WORLD_SIZE are not set: it would wait for others. */
@@ -190,7 +209,7 @@ char **environment_make(const struct launch_order *order, const char *dir,
                                 .end =
                                     bytes + pointers + (size_t)OURS_MAX * VALUE_MAX };
     for (size_t i = 0; i < theirs; i++)
-        if (!is_ours(order->launch.env[i]))
+        if (!is_ours(order, order->launch.env[i]))
             ours.texts[ours.count++] = (char *)order->launch.env[i];
     add_ours(&ours, order, dir, ckpt_dir, place);
     return ours.texts;

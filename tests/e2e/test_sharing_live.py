@@ -82,14 +82,32 @@ class Sharing(unittest.TestCase):
         self.start()
         self.never_beside([self.train(250, kind="a", shared=True), self.train(250, kind="b")])
 
-    def test_the_administrator_may_forbid_it(self):
+    def configure(self, text):
+        """The same berthd, started with this in its configuration."""
         self.start()
         self.daemon.kill()
         config = os.path.join(self.daemon.dir, "berthd.yaml")
         with open(config, "w", encoding="utf-8") as file:
-            file.write("sharing: {allow: false}\n")
+            file.write(text)
         self.daemon.flags += ["--config", config]
         self.daemon.start()
+
+    def test_jobs_that_share_are_told_of_mps(self):
+        self.configure("sharing: {mps: /run/nvidia-mps}\n")
+        said = {}
+        for shared in (True, False):
+            job = self.daemon.sh("env | grep ^CUDA_MPS; true", shared=shared,
+                                 gpu_memory_bytes=6 << 30, env={"PATH": os.environ["PATH"],
+                                                                "CUDA_MPS_PIPE_DIRECTORY": "/x"})
+            self.daemon.wait(job)
+            with open(f"{self.daemon.state}/log/{job}.out", encoding="utf-8") as file:
+                said[shared] = sorted(file.read().split())
+        self.assertEqual(said[True], ["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=6144M",
+                                      "CUDA_MPS_PIPE_DIRECTORY=/run/nvidia-mps"])
+        self.assertEqual(said[False], ["CUDA_MPS_PIPE_DIRECTORY=/x"]) # its own
+
+    def test_the_administrator_may_forbid_it(self):
+        self.configure("sharing: {allow: false}\n")
         self.never_beside([self.train(200, kind=kind, shared=True) for kind in ("a", "b")])
 
 

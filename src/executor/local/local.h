@@ -30,9 +30,10 @@ struct uv_loop_s;
 
 struct local_setup {
     struct uv_loop_s *loop;
-    const char *state_dir;            /* absolute and existing */
-    const char *run_dir;              /* absolute and existing */
-    const char *run_program;          /* path of berth-run */
+    const char *state_dir;   /* absolute and existing */
+    const char *run_dir;     /* absolute and existing */
+    const char *run_program; /* path of berth-run */
+    const char *mps;         /* folder of NVIDIA's MPS, for jobs that share; or NULL */
     struct launcher_client *launcher; /* jobs of several users; NULL: only our own */
     const struct view *view;          /* jobs by slot */
     struct outbox **outbox;           /* the owner exchanges outboxes: add to *outbox */

@@ -154,6 +154,8 @@ static int make_order(struct local_run *run, const struct launch *launch,
                                     .gpu_count = run->gpu_count,
                                     .cpu_milli = run->cpu_milli,
                                     .mem_mib = run->mem_mib,
+                                    .mps = job->shares ? local->setup.mps : NULL,
+                                    .gpu_mib = job->gpu_mib,
                                     .steps_kept = run->steps_kept,
                                     .grace_ns = job->grace_ns,
                                     .dscp = -1 };
