@@ -181,7 +181,7 @@ static void fill_limits(struct http_limits *limits, const struct http_limits *as
     if (!limits->anonymous_body_max)
         limits->anonymous_body_max = 16 << 10;
     if (!limits->connections_max)
-        limits->connections_max = 512;
+        limits->connections_max = HTTP_CONNECTIONS_MAX;
     if (!limits->anonymous_max)
         limits->anonymous_max = 64;
     if (!limits->per_user_max)

@@ -47,6 +47,7 @@ struct http_request {
     void *connection;            /* use http_header() */
 };
 
+#define HTTP_CONNECTIONS_MAX 512 /* of all users, where a server does not say */
 #define HTTP_ANONYMOUS UINT32_MAX
 
 /* NULL if absent; valid until the handler returns. */
@@ -123,7 +124,7 @@ struct http_limits {
     size_t body_max;   /* bytes of one body [16 MiB]: 413                         */
     size_t bodies_max; /* of all that arrive at once [128 MiB]: 503               */
     size_t anonymous_body_max; /* bytes of an anonymous client's body [16 KiB]: 413 */
-    uint32_t connections_max; /* of all users [512]: 503                              */
+    uint32_t connections_max; /* of all users [HTTP_CONNECTIONS_MAX]: 503             */
     uint32_t anonymous_max;   /* of clients over TCP that are not known, besides [64] */
     uint32_t per_user_max;    /* of one user, where limit_of is NULL [64]: 503        */
     uint32_t request_s; /* from one reply's end to the next request's end [60]        */

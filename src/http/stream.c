@@ -257,8 +257,8 @@ void stream_open(struct stream **ret_stream, const struct stream_setup *setup)
         stream->setup.lines_max = 4096;
     if (!stream->setup.bytes_max)
         stream->setup.bytes_max = 2u << 20;
-    if (!stream->setup.clients_max)
-        stream->setup.clients_max = 64;
+    if (!stream->setup.clients_max) /* a smaller one could be filled by a single user */
+        stream->setup.clients_max = HTTP_CONNECTIONS_MAX;
     if (!stream->setup.heartbeat_ms)
         stream->setup.heartbeat_ms = 15000;
     assert(stream->setup.bytes_max >= STREAM_LINE_MAX);

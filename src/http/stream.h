@@ -34,7 +34,7 @@ struct stream_setup {
     uint64_t last_seq;  /* of the log at startup: older events are in the store      */
     uint32_t lines_max; /* kept [4096]                                            */
     size_t bytes_max;   /* of all lines [2 MiB]                                   */
-    uint32_t clients_max;  /* [64]; more get a 503                                   */
+    uint32_t clients_max;  /* [HTTP_CONNECTIONS_MAX]; more get a 503                  */
     uint32_t heartbeat_ms; /* a comment after so long without an event [15000]       */
 
     /*

@@ -83,6 +83,19 @@ def stall(count, size):  # requests whose last bytes come slowly
         sent.append(done)
     return sent
 
+def watch(count):  # the statuses of so many streams of events
+    statuses = []
+    for _ in range(count):
+        wire = Wire(path)
+        wire.connect()
+        kept.append(wire.sock)
+        try:
+            wire.request("GET", "/v1/events")
+        except OSError:
+            pass  # it is refused before it asks
+        statuses.append(wire.getresponse().status)
+    return statuses
+
 def fall_silent():
     slow.clear()
 
@@ -307,6 +320,16 @@ class Limits(unittest.TestCase):
             self.assertEqual(said, "berth run: you have 4 connections, your limit is 4; waiting\n")
             self.ada.do("close")
             self.assertEqual((run.communicate(timeout=60)[0], run.returncode), ("hi\n", 0))
+
+    def test_streams_of_one_user_leave_room_for_others(self):
+        self.start()
+        self.assertEqual(set(self.ada.do("watch", 64)), {200})
+        self.assertEqual(self.ada.do("watch", 1), [503])
+        self.assertEqual(self.bob.do("watch", 1), [200])
+        wire = Wire(self.daemon.socket)
+        self.addCleanup(wire.close)
+        wire.request("GET", "/v1/events")
+        self.assertEqual(wire.getresponse().status, 200)
 
     def test_stalled_bodies_of_one_user_leave_room_for_others(self):
         self.start()
