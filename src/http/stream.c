@@ -12,6 +12,7 @@
 
 #define BATCH_BYTES 16384 /* written for a client at a time            */
 #define BATCH_LINES 64    /* asked of the store at once               */
+#define BATCHES_MAX 16    /* of the store at a time, if a client may see none of it */
 
 struct stream_line {
     uint64_t seq;
@@ -187,16 +188,26 @@ static void fill_from_ring(struct stream_client *client)
         write_line(client, line_at(stream, i));
 }
 
-/* Write what comes next for a client; nothing if there is nothing. */
+/* Is there nothing to send yet, and the next event in the store? */
+static bool is_behind_ring(const struct stream_client *client)
+{
+    return client->subscriber.pending.count == 0 && !client->subscriber.over &&
+           client->seq < client->stream->floor;
+}
+
+/*
+ * Write what comes next for a client; nothing if there is nothing.  Events of others may fill
+ * the store: a client that sees none of them is told so now and then, and others are served in
+ * between.
+ */
 static void fill_client(struct subscriber *subscriber)
 {
     struct stream_client *client =
         (struct stream_client *)subscriber; /* its first member */
     const struct stream *stream = client->stream;
-    while (client->subscriber.pending.count == 0 && client->seq < stream->floor &&
-           !client->subscriber.over)
+    for (int i = 0; i < BATCHES_MAX && is_behind_ring(client); i++)
         fill_from_store(client);
-    if (client->subscriber.pending.count == 0)
+    if (client->subscriber.pending.count == 0 && client->seq >= stream->floor)
         fill_from_ring(client);
     if (client->hidden)
         write_hidden(client);

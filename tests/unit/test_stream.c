@@ -15,6 +15,7 @@ static struct scene {
     int reads;
     bool broken;    /* the store cannot be read */
     uint32_t blind; /* may not see events of 7 */
+    uint32_t owner; /* of what is in the store; 0: everyone */
 } scene;
 
 static void add(uint64_t seq, uint32_t owner)
@@ -33,7 +34,7 @@ static int older(void *context, uint64_t seq, uint32_t max, stream_put *put, voi
     for (uint64_t i = seq + 1; i <= scene.stored && count < (int)max; i++, count++) {
         char json[64];
         int size = snprintf(json, sizeof json, "{\"old\":%" PRIu64 "}", i);
-        put(sink, i, STREAM_EVERYONE, json, (size_t)size);
+        put(sink, i, scene.owner ? scene.owner : STREAM_EVERYONE, json, (size_t)size);
     }
     return count;
 }
@@ -198,6 +199,25 @@ static void events_of_other_users_are_hidden(void **state)
     close(fd);
 }
 
+static void a_store_full_of_events_of_others_is_passed_over_in_pieces(void **state)
+{
+    teardown(state);
+    open_scene((struct stream_setup){ .older = older, .last_seq = 5000 });
+    scene.blind = true;
+    scene.owner = 7;
+    struct buf got;
+    buf_init(&got, 100000);
+    add(5001, 8);
+    int fd = watch("?since=0");
+    assert_true(http_fixture_read_until(&scene.fixture, fd, &got, "id: 5001\ndata:"));
+    assert_null(strstr(got.bytes, "old"));
+    /* Others were served in between. */
+    assert_non_null(strstr(got.bytes, "event: others\ndata: {\"seq\":1024}"));
+    assert_non_null(strstr(got.bytes, "event: others\ndata: {\"seq\":4096}"));
+    buf_release(&got);
+    close(fd);
+}
+
 static void a_silent_stream_has_a_heartbeat(void **state)
 {
     teardown(state);
@@ -288,7 +308,9 @@ RUN_CASES(CASE(a_client_gets_the_events_from_now_on),
           CASE(lines_older_than_the_ring_come_from_the_store),
           CASE(events_that_are_kept_nowhere_are_skipped),
           CASE(a_client_that_lagged_without_a_store_is_told_and_disconnected),
-          CASE(events_of_other_users_are_hidden), CASE(a_silent_stream_has_a_heartbeat),
+          CASE(events_of_other_users_are_hidden),
+          CASE(a_store_full_of_events_of_others_is_passed_over_in_pieces),
+          CASE(a_silent_stream_has_a_heartbeat),
           CASE(lines_survive_the_wrap_of_the_ring),
           CASE(a_slow_reader_is_served_in_the_end),
           CASE(a_malformed_event_number_is_refused),
