@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/grow.h"
@@ -171,6 +172,30 @@ static int drop_outdated(struct tokens *tokens, int64_t now_ns, struct error *er
     return r;
 }
 
+/* Of a user's ended tokens the oldest go: making and revoking many fills no table. */
+static int drop_surplus(struct tokens *tokens, uint32_t uid, int64_t now_ns,
+                        struct error *err)
+{
+    uint32_t ended = 0;
+    for (uint32_t i = tokens->count; i-- > 0;) {
+        struct token *token = &tokens->list[i];
+        if (token->row.uid != uid || is_valid(token, now_ns) ||
+            ++ended <= TOKENS_ENDED_MAX)
+            continue;
+        int r = token_rows_delete(tokens->store, token->row.id, err);
+        if (r < 0)
+            return r;
+        memmove(token, token + 1, (--tokens->count - i) * sizeof *token);
+    }
+    return 0;
+}
+
+/* Root, and berthd's own user, whom agents and administrators act as. */
+static bool is_privileged(uint32_t uid)
+{
+    return uid == 0 || uid == geteuid();
+}
+
 static int check_room(const struct tokens *tokens, uint32_t uid, int64_t now_ns,
                       struct error *err)
 {
@@ -181,7 +206,7 @@ static int check_room(const struct tokens *tokens, uint32_t uid, int64_t now_ns,
         return error_set(err, -EALREADY,
                          "this user has %u tokens: revoke one before making another",
                          valid);
-    if (tokens->count >= TOKENS_MAX)
+    if (tokens->count >= TOKENS_MAX - (is_privileged(uid) ? 0 : TOKENS_PER_USER_MAX))
         return error_set(err, -EALREADY, "there are %u tokens: no more fit",
                          tokens->count);
     return 0;
@@ -210,6 +235,8 @@ int tokens_create(struct tokens *tokens, uint32_t uid, uint32_t scope,
                                     .created_ns = now_ns,
                                     .expires_ns = expires_ns } };
     int r = drop_outdated(tokens, now_ns, err);
+    if (r == 0)
+        r = drop_surplus(tokens, uid, now_ns, err);
     if (r == 0)
         r = check_room(tokens, uid, now_ns, err);
     if (r == 0)

@@ -17,9 +17,10 @@ struct error;
 struct store;
 struct tokens;
 
-#define TOKENS_MAX 4096
+#define TOKENS_MAX 4096            /* TOKENS_PER_USER_MAX of them are kept for root */
 #define TOKENS_PER_USER_MAX 64     /* that are valid */
-#define TOKENS_KEEP_S (30 * 86400) /* ended ones stay listed for so long */
+#define TOKENS_ENDED_MAX 64        /* of a user that stay listed, ... */
+#define TOKENS_KEEP_S (30 * 86400) /* ... for so long                 */
 #define TOKENS_USED_S 60           /* 'used' is written no more often */
 
 struct token {

@@ -63,6 +63,16 @@ int token_rows_update(struct store *store, const struct token_row *row,
     return r;
 }
 
+int token_rows_delete(struct store *store, uint64_t id, struct error *err)
+{
+    struct db_query *query =
+        db_prepare(store_writer(store), "DELETE FROM token WHERE id = ?");
+    db_int(query, 1, (int64_t)id);
+    int r = db_run(query, err);
+    db_finish(query);
+    return r;
+}
+
 int token_rows_prune(struct store *store, int64_t before_ns, struct error *err)
 {
     struct db_query *query = db_prepare(

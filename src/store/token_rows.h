@@ -35,6 +35,8 @@ int token_rows_add(struct store *store, const struct token_row *row, struct erro
 int token_rows_update(struct store *store, const struct token_row *row,
                       struct error *err);
 
+int token_rows_delete(struct store *store, uint64_t id, struct error *err);
+
 /* Remove those that ended before that time.  The newest stays, so that no number is used
  * twice. */
 int token_rows_prune(struct store *store, int64_t before_ns, struct error *err);

@@ -174,6 +174,38 @@ static void a_user_has_only_so_many(void **state)
     create(1000, SCOPE_READ, 0);
 }
 
+static void who_makes_and_revokes_many_leaves_room_for_others(void **state)
+{
+    uint32_t count;
+    struct token_text kept = create(1000, SCOPE_READ, 0), last = kept;
+    create(1001, SCOPE_READ, START - 1); /* of another user: it stays */
+    for (int i = 0; i < 3 * TOKENS_ENDED_MAX; i++) {
+        works(tokens_create(tokens, 1000, SCOPE_READ, 0, START, &last, &err));
+        works(tokens_revoke(tokens, last.id, START, &err));
+    }
+    struct token_text next = create(1000, SCOPE_READ, 0);
+    assert_int_equal(next.id, last.id + 1);
+    open_again();
+    tokens_list(tokens, &count);
+    assert_int_equal(count, 3 + TOKENS_ENDED_MAX);
+    assert_non_null(check(&kept));
+    assert_non_null(tokens_find(tokens, 2));
+    assert_non_null(tokens_find(tokens, last.id));
+    assert_null(tokens_find(tokens, 3));
+}
+
+static void when_no_more_fit_some_are_left_for_root(void **state)
+{
+    struct token_text text;
+    uint32_t uid = 1000;
+    for (int i = 0; i < TOKENS_MAX - TOKENS_PER_USER_MAX; i++)
+        works(tokens_create(tokens, uid + (uint32_t)i / TOKENS_PER_USER_MAX, SCOPE_READ,
+                            0, START, &text, &err));
+    assert_int_equal(tokens_create(tokens, 999, SCOPE_READ, 0, START, &text, &err),
+                     -EALREADY);
+    works(tokens_create(tokens, 0, SCOPE_ADMIN, 0, START, &text, &err));
+}
+
 static void ended_tokens_are_forgotten_and_their_numbers_not_used_again(void **state)
 {
     struct token_text text = create(1000, SCOPE_READ, START + DAYS(1)), later;
@@ -223,6 +255,8 @@ RUN_CASES(CASE(a_token_has_its_user_and_scope_after_a_restart_too),
           CASE(a_revoked_token_is_refused_at_once_and_for_ever),
           CASE(what_was_not_committed_is_taken_back),
           CASE(use_is_noted_and_written_now_and_then), CASE(a_user_has_only_so_many),
+          CASE(who_makes_and_revokes_many_leaves_room_for_others),
+          CASE(when_no_more_fit_some_are_left_for_root),
           CASE(ended_tokens_are_forgotten_and_their_numbers_not_used_again),
           CASE(a_row_that_makes_no_sense_grants_nothing),
           TEST(tokens_have_four_scopes));
