@@ -44,6 +44,27 @@ static void columns_line_up_and_empty_ones_are_left_out(void **state)
     text_table_release(&table);
 }
 
+static void a_name_controls_no_terminal(void **state)
+{
+    static const struct {
+        const char *text, *safe;
+    } names[] = {
+        { "a\033[31mb\rc\177", "a?[31mb?c?" },
+        { "a\302\23331mb", "a?31mb" },
+        { "\u202eevil\u2069.", "?evil?." },
+        { "gr\u00f6\u00dfer \u20ac\u2026\u00a0",
+          "gr\u00f6\u00dfer \u20ac\u2026\u00a0" },
+        { "cut \xe2\x80", "cut \xe2\x80" },
+        { "", "" },
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%s", names[i].text);
+        terminal_make_safe(text);
+        assert_string_equal(text, names[i].safe);
+    }
+}
+
 static void wide_tables_are_cut(void **state)
 {
     struct text_table table;
@@ -116,6 +137,7 @@ static void a_long_table_says_its_titles_again_where_it_becomes_wider(void **sta
 }
 
 RUN_CASES(TEST(a_long_table_says_its_titles_again_where_it_becomes_wider),
-          TEST(columns_line_up_and_empty_ones_are_left_out), TEST(wide_tables_are_cut),
+          TEST(columns_line_up_and_empty_ones_are_left_out),
+          TEST(a_name_controls_no_terminal), TEST(wide_tables_are_cut),
           TEST(spare_columns_are_left_out_before_lines_break),
           TEST(colours_are_used_on_request));

@@ -6,6 +6,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+
 #define BAR_WIDTH 40
 #define WRAP_MIN 24 /* fewest columns for a text beside another */
 #define WRAP_INDENT 6
@@ -64,10 +66,39 @@ void terminal_print_wrapped(const char *text, uint32_t used, FILE *file)
     fputc('\n', file);
 }
 
+/*
+ * Bytes of the character at 'text' if it controls the terminal, or the order in which it shows
+ * a line; 0: it does neither.  Those from U+0080 to U+009F do what ESC and a letter do.
+ */
+static size_t count_control_bytes(const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    if ((c[0] > 0 && c[0] < 0x20) || c[0] == 0x7f)
+        return 1;
+    if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f)
+        return 2;
+    bool is_order = c[0] == 0xe2 && ((c[1] == 0x80 && c[2] >= 0xaa && c[2] <= 0xae) ||
+                                     (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9));
+    return is_order ? 3 : 0;
+}
+
+void terminal_make_safe(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from;) {
+        size_t count = count_control_bytes(from);
+        *to++ = count > 0 ? '?' : *from;
+        from += count > 0 ? count : 1;
+    }
+    *to = '\0';
+}
+
 void terminal_print_safely(const char *text)
 {
-    for (; *text; text++)
-        putchar((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
+    char *safe = memory_text(text);
+    terminal_make_safe(safe);
+    fputs(safe, stdout);
+    free(safe);
 }
 
 void terminal_progress(void *context, double share)

@@ -18,7 +18,11 @@ uint32_t terminal_text_length(const char *text);
  * columns of the line are taken already. */
 void terminal_print_wrapped(const char *text, uint32_t used, FILE *file);
 
-/* Print a text that may come from another user: control characters as '?'. */
+/*
+ * A text that may come from another user: characters that control the terminal become '?', and
+ * so do those that turn the order of a line around.
+ */
+void terminal_make_safe(char *text);
 void terminal_print_safely(const char *text);
 
 /* Draw a progress bar on stderr, if that is a terminal; 'context' is ignored. */

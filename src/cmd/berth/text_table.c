@@ -40,9 +40,8 @@ void text_table_add(struct text_table *table, const char *fmt, ...)
     va_end(args);
     if (r < 0)
         memory_exhausted();
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?'; /* a job's name must not control another user's terminal */
+    terminal_make_safe(
+        text); /* a job's name must not control another user's terminal */
     table->cells = grow_array(table->cells, &table->cell_room, table->cell_count + 1,
                               sizeof *table->cells);
     table->cells[table->cell_count++] = (struct text_table_cell){ .text = text };

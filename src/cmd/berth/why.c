@@ -61,8 +61,11 @@ static void print_why(const struct json *why)
     }
     print_ahead(why);
     print_considered(why);
-    if (change && *change)
-        printf("What would help: %s\n", change);
+    if (change && *change) {
+        fputs("What would help: ", stdout);
+        terminal_print_safely(change);
+        putchar('\n');
+    }
 }
 
 static int why_run(const struct flags *flags)
