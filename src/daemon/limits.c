@@ -344,29 +344,42 @@ void limits_count_job(struct limits *limits, uint32_t uid, struct limits_mark *m
 /* ---- checks ---- */
 
 /* Tokens come with time up to the burst; a list may take more than there are, once. */
-static int take_tokens(struct limits_use *use, double rate_per_s, uint32_t count,
-                       int64_t now_ns, struct error *err)
+static bool take_tokens(struct limits_bucket *bucket, double rate_per_s, uint32_t count)
 {
+    int64_t now_ns = clock_now_ns();
     double burst = rate_per_s * BURST_S > 1 ? rate_per_s * BURST_S : 1;
-    double come = (double)(now_ns - use->at_ns) / NS_PER_S * rate_per_s;
-    double tokens = use->at_ns == 0 ? burst : use->tokens + come;
-    use->tokens = tokens < burst ? tokens : burst;
-    use->at_ns = now_ns;
-    if (use->tokens < 1)
-        return error_set(err, -EBUSY,
-                         "you submit jobs faster than your limit of %.6g a second",
-                         rate_per_s);
-    use->tokens -= count;
-    return 0;
+    double come = (double)(now_ns - bucket->at_ns) / NS_PER_S * rate_per_s;
+    double tokens = bucket->at_ns == 0 ? burst : bucket->tokens + come;
+    bucket->tokens = tokens < burst ? tokens : burst;
+    bucket->at_ns = now_ns;
+    if (bucket->tokens < 1)
+        return false;
+    bucket->tokens -= count;
+    return true;
 }
 
 static int check_rate(struct limits *limits, uint32_t uid, uint32_t count,
                       struct error *err)
 {
     double rate_per_s = limits_find(limits, uid, LIMIT_SUBMITS_PER_S, NULL);
-    if (!isfinite(rate_per_s))
+    if (!isfinite(rate_per_s) ||
+        take_tokens(&find_use(limits, uid)->submissions, rate_per_s, count))
         return 0;
-    return take_tokens(find_use(limits, uid), rate_per_s, count, clock_now_ns(), err);
+    return error_set(err, -EBUSY,
+                     "you submit jobs faster than your limit of %.6g a second",
+                     rate_per_s);
+}
+
+/* Every change is recorded, so a job that is changed without end would fill the disk. */
+int limits_admit_change(struct limits *limits, uint32_t uid, struct error *err)
+{
+    double rate_per_s = limits_find(limits, uid, LIMIT_SUBMITS_PER_S, NULL);
+    if (!isfinite(rate_per_s) ||
+        take_tokens(&find_use(limits, uid)->changes, rate_per_s, 1))
+        return 0;
+    return error_set(err, -EBUSY,
+                     "you change jobs faster than your limit of %.6g a second",
+                     rate_per_s);
 }
 
 static int check_counts(const struct limits *limits, uint32_t uid, uint32_t count,

@@ -44,13 +44,18 @@ struct limits_row {
     struct limit_values file, live;
 };
 
+/* What may be done at once, and comes again with time. */
+struct limits_bucket {
+    double tokens; /* what is free now; below 0: debts  */
+    int64_t at_ns; /* when 'tokens' was right; 0: never */
+};
+
 /* What a user has now. */
 struct limits_use {
-    uint32_t jobs;    /* live                                          */
-    uint32_t waiting; /* of these                                      */
-    uint32_t coming;  /* accepted and not yet live; they will wait     */
-    double tokens;    /* submissions that are free now; below 0: debts */
-    int64_t at_ns;    /* when 'tokens' was right; 0: never             */
+    uint32_t jobs;    /* live                                      */
+    uint32_t waiting; /* of these                                  */
+    uint32_t coming;  /* accepted and not yet live; they will wait */
+    struct limits_bucket submissions, changes;
 };
 
 /* What was counted of a live job; kept with it, zero at first. */
@@ -117,6 +122,9 @@ int limits_admit(struct limits *limits, uint32_t uid, const struct request *requ
 
 /* Slots for jobs that this user can use: all, or all but those kept for root. */
 uint32_t limits_slots(const struct limits *limits, uint32_t uid);
+
+/* May this user hold, release or change a job now?  -EBUSY: too many were a moment ago. */
+int limits_admit_change(struct limits *limits, uint32_t uid, struct error *err);
 
 /* What is claimed for a job; NULL or NAN: nothing. */
 struct limits_claims {

@@ -739,11 +739,14 @@ static void change_job(struct routes *routes, const struct http_request *request
     struct job_patch patch;
     struct error err = { "" };
     struct caller caller = routes_caller(request);
+    struct submission *submission = submission_of(routes);
     int r = read_patch(&patch, request, &err);
+    if (r == 0)
+        r = limits_admit_change(submission->scheduler->limits, caller.uid, &err);
     if (r == 0 && patch.says_hold)
-        r = hold_one(submission_of(routes), &caller, id, patch.hold, &err);
+        r = hold_one(submission, &caller, id, patch.hold, &err);
     if (r == 0 && patch.changes)
-        r = change_one(submission_of(routes), &caller, id, &patch.change, &err);
+        r = change_one(submission, &caller, id, &patch.change, &err);
     if (r < 0) {
         r = say_ended(routes, id, r, &err);
         routes_fail(reply, r, &err);

@@ -299,6 +299,21 @@ class Limits(unittest.TestCase):
         done = self.berth("submit", "--hold", "true")  # waits, and gets its turn
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_changes_a_second_are_limited(self):
+        self.start("limits: {default: {submits_per_s: 1}}\n")
+        ident = self.ada.submit()[1]["id"]
+        for turn in range(100):
+            status, answer, after = self.ada.do("ask", "PATCH", f"/v1/jobs/{ident}",
+                                                json.dumps({"weight": 1 + turn % 2}))
+            if status != 200:
+                break
+        self.assertEqual((status, answer["retry_after_s"], after), (429, 1, "1"))
+        self.assertEqual(answer["error"], "you change jobs faster than your limit of 1 a second")
+        self.assertEqual(self.ada.ask("DELETE", f"/v1/jobs/{ident}")[0], 200)
+        ident = self.bob.submit()[1]["id"]
+        self.assertEqual(self.bob.ask("PATCH", f"/v1/jobs/{ident}", {"weight": 2})[0], 200)
+        self.assertEqual(self.daemon.ask("PATCH", f"/v1/jobs/{ident}", {"hold": True})[0], 200)
+
     # ---- connections and bodies ----
 
     def test_connections_are_limited_by_user_and_commands_wait_for_one(self):

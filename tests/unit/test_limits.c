@@ -355,20 +355,37 @@ static void submissions_are_paid_with_tokens(void **state)
     assert_int_equal(admit(ADA, plain_request(), 1), -EBUSY);
     assert_string_equal(err.text,
                         "you submit jobs faster than your limit of 2 a second");
-    limits.uses[0].at_ns -= 3 * NS_PER_S / 2; /* a second and a half goes by */
+    limits.uses[0].submissions.at_ns -=
+        3 * NS_PER_S / 2; /* a second and a half goes by */
     for (int i = 0; i < 3; i++)
         assert_int_equal(admit(ADA, plain_request(), 1), 0);
     assert_int_equal(admit(ADA, plain_request(), 1), -EBUSY);
     assert_int_equal(admit(BOB, plain_request(), 1), 0);
 }
 
+static void changes_are_paid_with_tokens_of_their_own(void **state)
+{
+    assert_int_equal(set_live("{\"default\":{\"submits_per_s\":2}}"), 0);
+    assert_int_equal(admit(ADA, plain_request(), 120), 0);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(limits_admit_change(&limits, ADA, &err), 0);
+    assert_int_equal(limits_admit_change(&limits, ADA, &err), -EBUSY);
+    assert_string_equal(err.text,
+                        "you change jobs faster than your limit of 2 a second");
+    limits.uses[0].changes.at_ns -= NS_PER_S;
+    assert_int_equal(limits_admit_change(&limits, ADA, &err), 0);
+    assert_int_equal(limits_admit_change(&limits, BOB, &err), 0);
+    for (int i = 0; i < 900; i++)
+        assert_int_equal(limits_admit_change(&limits, 0, &err), 0);
+}
+
 static void a_long_list_leaves_a_debt(void **state)
 {
     assert_int_equal(set_live("{\"default\":{\"submits_per_s\":2}}"), 0);
     assert_int_equal(admit(ADA, plain_request(), 120), 0); /* 100 more than the burst */
-    limits.uses[0].at_ns -= 49 * NS_PER_S;
+    limits.uses[0].submissions.at_ns -= 49 * NS_PER_S;
     assert_int_equal(admit(ADA, plain_request(), 1), -EBUSY);
-    limits.uses[0].at_ns -= 2 * NS_PER_S;
+    limits.uses[0].submissions.at_ns -= 2 * NS_PER_S;
     assert_int_equal(admit(ADA, plain_request(), 1), 0);
 }
 
@@ -430,5 +447,7 @@ RUN_CASES(CASE(users_go_before_groups_before_the_default),
           CASE(jobs_are_counted_as_they_come_and_go),
           CASE(a_job_asks_for_no_more_than_its_user_may),
           CASE(a_user_has_no_more_jobs_than_its_limit),
-          CASE(submissions_are_paid_with_tokens), CASE(a_long_list_leaves_a_debt),
+          CASE(submissions_are_paid_with_tokens),
+          CASE(changes_are_paid_with_tokens_of_their_own),
+          CASE(a_long_list_leaves_a_debt),
           CASE(what_is_stored_of_a_user_is_counted_and_limited));
