@@ -69,6 +69,13 @@ def state_of(pid):
     return read(f"/proc/{pid}/stat").rpartition(")")[2].split()[0]
 
 
+def pends(pid, number):
+    """Whether a signal waits until a stopped process goes on."""
+    return any(int(line.split()[1], 16) >> (number - 1) & 1
+               for line in read(f"/proc/{pid}/status").splitlines()
+               if line.startswith(("SigPnd:", "ShdPnd:")))
+
+
 @unittest.skipUnless(os.geteuid() == 0, "needs root, to start berth-launch")
 class Protocol(unittest.TestCase):
     """We are a berthd that was taken over."""
@@ -424,6 +431,26 @@ class Protocol(unittest.TestCase):
         self.assertIn("started", self.begin(order(command=["/bin/sleep", "900"])))
         until(lambda: self.ask(KILL, 1)[1] == 0, BOUND)
         os.kill(found, signal.SIGKILL)
+        until(lambda: self.ask(KILL, 5)[1] == 0, BOUND)
+
+    def halt_in_proc(self, pid):
+        """Let it go on until it goes through /proc; False: it has ended before."""
+        try:
+            while not any(os.readlink(f"/proc/{pid}/fd/{fd}").startswith("/proc")
+                          for fd in os.listdir(f"/proc/{pid}/fd")):
+                os.kill(pid, signal.SIGCONT)
+                if not self.halts(pid):
+                    return False
+            return True
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+
+    def test_a_search_is_given_up_after_ten_seconds(self):
+        self.without_cgroups()
+        while not self.halt_in_proc(found := self.halt_search(5)):
+            until(lambda: self.ask(KILL, 5)[1] == 0, BOUND)
+        until(lambda: pends(found, signal.SIGALRM), BOUND)
+        os.kill(found, signal.SIGCONT)
         until(lambda: self.ask(KILL, 5)[1] == 0, BOUND)
 
     def without_cgroups(self):

@@ -7,6 +7,7 @@ import unittest
 from hostile import ADA, BOUND, Case, processes, read, until, write
 
 SERVICES = "/etc/pam.d"
+AWAY = 45  # seconds: fewer than the supervisor of an ended job waits for a berthd
 
 # In a mount namespace of its own: other daemons of this machine have no such service.
 COVER = ["unshare", "--mount", "sh", "-c", f'mount --bind "$0" {SERVICES} && exec "$@"']
@@ -90,6 +91,18 @@ class Sessions(Case):
         self.wait(ident, {"RUNNING"})
         self.assertNotIn("close_session", read(self.record))
         self.end_all(ident)
+        self.assert_closed(ident)
+
+    def test_a_session_is_closed_with_its_job_while_berthd_is_away(self):
+        ident = self.submit(ADA, "until test -e $BERTH_CKPT_DIR/end; do sleep 0.05; done")
+        self.wait(ident, {"RUNNING"})
+        supervisor = self.supervisor(ident)
+        self.daemon.kill()
+        write(os.path.join(self.daemon.state, "ckpt", str(ident), "end"), "")
+        until(lambda: "close_session" in read(self.record), AWAY)
+        self.assertTrue(os.path.exists(f"/proc/{supervisor}"))  # it waits for the next berthd
+        self.daemon.start()
+        self.assertEqual(self.wait(ident)["state"], "COMPLETED")
         self.assert_closed(ident)
 
     def test_a_gang_has_one_session(self):
