@@ -11,6 +11,8 @@
 
 #include "base/memory.h"
 
+#define TURN_NS 5000000 /* of the handler's time, for one user in one turn */
+
 void http_connection_reset_reply(struct http_connection *connection)
 {
     buf_release(&connection->reply.body);
@@ -107,6 +109,26 @@ int http_connection_charge(struct http_connection *connection, struct error *err
     drop_from_account(connection);
     connection->account = account;
     return 0;
+}
+
+void http_connection_note_work(struct http_connection *connection, uint64_t ns)
+{
+    if (connection->turn != connection->http->turn)
+        connection->spent_ns = 0;
+    connection->turn = connection->http->turn;
+    connection->spent_ns += ns;
+}
+
+bool http_connection_had_turn(const struct http_connection *connection)
+{
+    const struct http *http = connection->http;
+    uint64_t spent_ns = 0;
+    for (uint32_t i = 0; http->setup.any_user && i < http->top; i++) {
+        const struct http_connection *other = &http->connections[i];
+        if (other->account == connection->account && other->turn == http->turn)
+            spent_ns += other->spent_ns;
+    }
+    return spent_ns >= TURN_NS;
 }
 
 bool http_connection_is_slow(const struct http_connection *connection, uint64_t now_ms)

@@ -317,7 +317,9 @@ static enum MHD_Result call_handler(struct http_connection *connection,
         .target = &target,
         .connection = connection->mhd,
     };
+    uint64_t since_ns = uv_hrtime();
     http->setup.handler(http->setup.context, &request, &connection->reply);
+    http_connection_note_work(connection, uv_hrtime() - since_ns);
     if (connection->reply.delayed) {
         connection->reply.delayed->connection = connection;
         connection->phase = DELAYED;
@@ -460,7 +462,7 @@ static bool is_ready(const struct http_connection *connection)
            setup->ready(setup->context, connection->uid);
 }
 
-/* During a flush, or while the user is not ready: call the handler afterwards. */
+/* During a flush, while the user is not ready, or after its turn: call the handler later. */
 static enum MHD_Result defer_request(struct http_connection *connection)
 {
     connection->deferred = true;
@@ -481,11 +483,13 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd,
         return begin_request(connection, method);
     if (connection->phase == RECEIVING && *size > 0)
         return receive_body(connection, data, size);
-    if (connection->phase == RECEIVING)
-        return connection->http->flushing || !is_ready(connection)
-                   ? defer_request(connection)
-                   : call_handler(connection, method);
-    return MHD_NO; /* its reply could not be queued */
+    if (connection->phase != RECEIVING)
+        return MHD_NO; /* its reply could not be queued */
+    bool had_turn = http_connection_had_turn(connection);
+    connection->http->postponed = connection->http->postponed || had_turn;
+    return had_turn || connection->http->flushing || !is_ready(connection)
+               ? defer_request(connection)
+               : call_handler(connection, method);
 }
 
 /* The first line of a request: keep its target as it was sent. */
@@ -560,6 +564,7 @@ static void run_library(struct http *http)
     if (http->inside) /* a handler woke a stream: the outer call sends it */
         return;
     http->inside = true;
+    http->turn++;
     MHD_run(http->plain.mhd);
     if (http->tls.mhd)
         MHD_run(http->tls.mhd);
@@ -568,7 +573,8 @@ static void run_library(struct http *http)
     uint64_t tls_ms = wait_of(&http->tls, UINT64_MAX);
     if (tls_ms == 0) /* a stalled handshake makes it say so for ever */
         tls_ms = choose_pause(http);
-    uint64_t wait_ms = wait_of(&http->plain, tls_ms);
+    /* Not 0: libuv would call the timer again before it looks for other clients. */
+    uint64_t wait_ms = http->postponed ? PAUSE_MS : wait_of(&http->plain, tls_ms);
     if (wait_ms != UINT64_MAX)
         uv_timer_start(&http->timer, on_timer, wait_ms, 0);
     else
@@ -577,7 +583,12 @@ static void run_library(struct http *http)
 
 static void on_timer(uv_timer_t *timer)
 {
-    run_library(timer->data);
+    struct http *http = timer->data;
+    if (http->postponed) {
+        http->postponed = false;
+        http_retry(http);
+    }
+    run_library(http);
 }
 
 static void on_ready(uv_poll_t *poll, int status, int events)

@@ -37,7 +37,7 @@ struct http_connection {
     enum http_phase phase;
     uint64_t since_ms; /* when we began to wait for a whole request */
     uint64_t moved_ms; /* when the last byte of it came */
-    bool deferred;     /* complete, and suspended until a flush is over */
+    bool deferred;     /* complete, and suspended until the handler may be called */
     bool asleep;       /* a stream that is suspended  */
     bool has_left;     /* its client has hung up      */
     bool cut;          /* we have shut it down        */
@@ -46,6 +46,7 @@ struct http_connection {
     int body_status;         /* status to refuse the body with, or 0 */
     struct error body_error; /* why, with 503 */
     size_t dropped;          /* bytes of the body that were dropped */
+    uint64_t turn, spent_ns; /* by the handler in that turn         */
     struct buf target, body; /* as sent */
     struct http_reply reply;
 };
@@ -74,6 +75,8 @@ struct http {
     struct quota quota; /* connections and bytes of bodies, by user        */
     uint32_t uncounted_count; /* connections that were cut to make room      */
     uint32_t uncommitted;     /* replies                                         */
+    uint64_t turn;            /* runs of the library                             */
+    bool postponed;           /* requests are deferred until the next turn       */
     bool inside;              /* the library is running                          */
     bool flushing;            /* it runs, and must not call the handler          */
     bool closing;
@@ -98,6 +101,14 @@ struct http_connection *http_add_connection(struct http *http);
 
 /* Over TCP a client is known when its headers are: count the connection for its user. */
 int http_connection_charge(struct http_connection *connection, struct error *err);
+
+/*
+ * Where a server is for all users: the handler has worked for this connection.  A user for whom
+ * it has worked long in one turn has to wait for the next one, so that requests that take long,
+ * however many a user sends at once, delay others by one of them at most.
+ */
+void http_connection_note_work(struct http_connection *connection, uint64_t ns);
+bool http_connection_had_turn(const struct http_connection *connection);
 
 /*
  * A whole request has to arrive within a time, the next part of a body within a shorter one,

@@ -12,12 +12,23 @@
 
 static struct http_fixture fixture;
 static struct quota_limit limit;
+static uint32_t token_uid;     /* the user of TOKEN               */
+static uint32_t slow_requests; /* that were handled               */
+static uint32_t slow_before;   /* of these, before the quick one  */
 
+#define SLOW_NS 20000000 /* more than a user has in one turn */
 #define TOKEN "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 static void serve(void *context, const struct http_request *request,
                   struct http_reply *reply)
 {
+    uint64_t until_ns = uv_hrtime() + SLOW_NS;
+    bool is_slow = strcmp(request->path, "/slow") == 0;
+    while (is_slow && uv_hrtime() < until_ns)
+        continue;
+    slow_requests += is_slow;
+    if (strcmp(request->path, "/quick") == 0)
+        slow_before = slow_requests;
     buf_print(&reply->body, "%zu", request->body_size);
 }
 
@@ -34,13 +45,15 @@ static bool is_public(void *context, const char *method, const char *target)
 static bool identify(void *context, const char *bearer,
                      struct http_identity *ret_identity)
 {
-    *ret_identity = (struct http_identity){ .uid = geteuid(), .gid = getegid() };
+    *ret_identity = (struct http_identity){ .uid = token_uid, .gid = getegid() };
     return strcmp(bearer, TOKEN) == 0;
 }
 
 static void open_site(struct http_setup setup)
 {
     limit = (struct quota_limit){ UINT32_MAX, UINT64_MAX };
+    token_uid = geteuid();
+    slow_requests = slow_before = 0;
     setup.handler = serve;
     setup.limit_of = limit_of;
     setup.listen = "127.0.0.1:0";
@@ -221,10 +234,50 @@ static void what_needs_no_token_takes_small_bodies_only(void **state)
     close(fd);
 }
 
+/* Without running the loop: what is sent by several clients arrives at once. */
+static void put_text(int fd, const char *text)
+{
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+}
+
+static void a_user_whose_requests_take_long_waits_for_others(void **state)
+{
+    teardown(state);
+    open_site((struct http_setup){ .any_user = true });
+    token_uid = geteuid() + 1;
+    char request[300];
+    int slow[8];
+    struct fixture_reply answer;
+    for (int i = 0; i < 8; i++)
+        slow[i] = http_fixture_connect(&fixture);
+    int quick = http_fixture_connect_tcp(http_address(fixture.http, false)->port);
+    http_fixture_run(&fixture, 50); /* all are accepted */
+    snprintf(request, sizeof request,
+             "GET /quick HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nAuthorization: Bearer " TOKEN
+             "\r\n\r\n",
+             http_address(fixture.http, false)->port);
+    for (int i = 0; i < 8; i++) {
+        if (i == 4)
+            put_text(quick, request);
+        put_text(slow[i], GET("/slow"));
+    }
+    assert_int_equal(read_status(quick, &answer), 200);
+    assert_in_range(slow_before, 0, 2);
+    fixture_reply_free(&answer);
+    close(quick);
+    for (int i = 0; i < 8; i++) {
+        assert_int_equal(read_status(slow[i], &answer), 200);
+        fixture_reply_free(&answer);
+        close(slow[i]);
+    }
+    assert_int_equal(slow_requests, 8);
+}
+
 RUN_CASES(CASE(bytes_in_flight_are_limited_and_given_back),
           CASE(a_body_without_a_size_stops_at_the_limit),
           CASE(a_body_that_stops_moving_is_given_up),
           CASE(a_connection_between_requests_is_kept),
           CASE(silent_clients_of_tcp_keep_nobody_out),
           CASE(a_client_of_tcp_counts_for_its_user_once_it_is_known),
-          CASE(what_needs_no_token_takes_small_bodies_only));
+          CASE(what_needs_no_token_takes_small_bodies_only),
+          CASE(a_user_whose_requests_take_long_waits_for_others));
