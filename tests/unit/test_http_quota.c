@@ -234,6 +234,43 @@ static void what_needs_no_token_takes_small_bodies_only(void **state)
     close(fd);
 }
 
+/* A client over TCP that is this user and keeps its connection: the status of its request. */
+static int connect_as(uint32_t uid, int *ret_fd)
+{
+    char request[300];
+    struct fixture_reply answer;
+    token_uid = uid;
+    *ret_fd = http_fixture_connect_tcp(http_address(fixture.http, false)->port);
+    snprintf(request, sizeof request,
+             "GET /x HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nAuthorization: Bearer " TOKEN
+             "\r\n\r\n",
+             http_address(fixture.http, false)->port);
+    http_fixture_send_text(&fixture, *ret_fd, request);
+    int status = read_status(*ret_fd, &answer);
+    fixture_reply_free(&answer);
+    return status;
+}
+
+static void however_many_users_there_are_root_finds_a_connection(void **state)
+{
+    struct fixture_reply answer;
+    int fds[64];
+    uint32_t count = 0;
+    teardown(state);
+    open_site(
+        (struct http_setup){ .any_user = true, .limits = { .connections_max = 32 } });
+    for (uint32_t uid = geteuid() + 1; connect_as(uid, &fds[count]) == 200; uid++)
+        assert_in_range(++count, 1, 30); /* two are kept */
+    assert_int_equal(count, 30);
+    int own = http_fixture_connect(&fixture);
+    http_fixture_send_text(&fixture, own, GET("/x"));
+    assert_int_equal(read_status(own, &answer), 200);
+    fixture_reply_free(&answer);
+    close(own);
+    for (uint32_t i = 0; i <= count; i++)
+        close(fds[i]);
+}
+
 /* Without running the loop: what is sent by several clients arrives at once. */
 static void put_text(int fd, const char *text)
 {
@@ -280,4 +317,5 @@ RUN_CASES(CASE(bytes_in_flight_are_limited_and_given_back),
           CASE(silent_clients_of_tcp_keep_nobody_out),
           CASE(a_client_of_tcp_counts_for_its_user_once_it_is_known),
           CASE(what_needs_no_token_takes_small_bodies_only),
+          CASE(however_many_users_there_are_root_finds_a_connection),
           CASE(a_user_whose_requests_take_long_waits_for_others));
