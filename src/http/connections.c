@@ -5,6 +5,8 @@
 #include "http/http_internal.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -41,6 +43,7 @@ void http_connection_end_request(struct http_connection *connection)
     connection->target_long = false;
     connection->body_status = 0;
     connection->dropped = 0;
+    connection->reply_bytes = 0;
     connection->since_ms = connection->moved_ms = uv_now(http->setup.loop);
     if (delayed) {
         delayed->connection = NULL;
@@ -109,6 +112,23 @@ int http_connection_charge(struct http_connection *connection, struct error *err
     drop_from_account(connection);
     connection->account = account;
     return 0;
+}
+
+int http_connection_check_unread(const struct http_connection *connection,
+                                 struct error *err)
+{
+    const struct http *http = connection->http;
+    uint64_t bytes = 0, most = quota_limit_of(&http->quota, connection->account).bytes;
+    if (connection->account == QUOTA_ANONYMOUS) /* what it may ask for is small */
+        return 0;
+    for (uint32_t i = 0; i < http->top; i++)
+        if (http->connections[i].account == connection->account)
+            bytes += http->connections[i].reply_bytes;
+    return bytes < most ? 0
+                        : error_set(err, -EDQUOT,
+                                    "you have not read %" PRIu64
+                                    " bytes of replies, your limit is %" PRIu64,
+                                    bytes, most);
 }
 
 void http_connection_note_work(struct http_connection *connection, uint64_t ns)

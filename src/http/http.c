@@ -220,6 +220,7 @@ static enum MHD_Result send_reply(struct http_connection *connection)
     if (reply->body.full && !reply->stream)
         http_reply_error(reply, 500, NULL, "the reply is larger than can be sent");
 
+    connection->reply_bytes = reply->stream ? 0 : reply->body.count;
     struct MHD_Response *response = make_response(connection);
     if (!response)
         return MHD_NO;
@@ -297,6 +298,8 @@ static enum MHD_Result call_handler(struct http_connection *connection,
         return refuse_request(connection, 401, wrong_credential);
     struct target target;
     struct error err;
+    if (http_connection_check_unread(connection, &err) < 0)
+        return refuse_request(connection, 503, err.text);
     arena_reset(&http->arena);
     if (target_read(&target, &http->arena, connection->target.bytes, &err) < 0)
         return refuse_request(connection, 400, err.text);

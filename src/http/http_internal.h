@@ -48,6 +48,7 @@ struct http_connection {
     size_t dropped;          /* bytes of the body that were dropped */
     uint64_t turn, spent_ns; /* by the handler in that turn         */
     struct buf target, body; /* as sent */
+    size_t reply_bytes;      /* of a reply that is being sent */
     struct http_reply reply;
 };
 
@@ -101,6 +102,10 @@ struct http_connection *http_add_connection(struct http *http);
 
 /* Over TCP a client is known when its headers are: count the connection for its user. */
 int http_connection_charge(struct http_connection *connection, struct error *err);
+
+/* -EDQUOT if the user has so many bytes of replies that it does not read: they are in memory. */
+int http_connection_check_unread(const struct http_connection *connection,
+                                 struct error *err);
 
 /*
  * Where a server is for all users: the handler has worked for this connection.  A user for whom

@@ -68,7 +68,7 @@ static bool is_privileged(const struct quota_setup *setup, uint32_t uid)
     return setup->is_shared && uid == setup->own_uid;
 }
 
-static struct quota_limit find_limit(const struct quota *quota, uint32_t uid)
+struct quota_limit quota_limit_of(const struct quota *quota, uint32_t uid)
 {
     const struct quota_setup *setup = &quota->setup;
     if (uid == QUOTA_ANONYMOUS)
@@ -103,7 +103,8 @@ static uint64_t subtract(uint64_t from, uint64_t less)
 static int check_connection(const struct quota *quota, uint32_t uid, struct error *err)
 {
     const struct quota_setup *setup = &quota->setup;
-    struct quota_limit used = quota_used(quota, uid), limit = find_limit(quota, uid);
+    struct quota_limit used = quota_used(quota, uid),
+                       limit = quota_limit_of(quota, uid);
     bool privileged = is_privileged(setup, uid);
     struct quota_pool pool = {
         .own = used.connections,
@@ -130,7 +131,8 @@ int quota_check_bytes(const struct quota *quota, uint32_t uid, uint64_t bytes,
                       struct error *err)
 {
     const struct quota_setup *setup = &quota->setup;
-    struct quota_limit used = quota_used(quota, uid), limit = find_limit(quota, uid);
+    struct quota_limit used = quota_used(quota, uid),
+                       limit = quota_limit_of(quota, uid);
     bool privileged = is_privileged(setup, uid);
     struct quota_pool pool = {
         .own = used.bytes,

@@ -68,3 +68,6 @@ int quota_check_bytes(const struct quota *quota, uint32_t uid, uint64_t bytes,
 
 /* What this user holds now. */
 struct quota_limit quota_used(const struct quota *quota, uint32_t uid);
+
+/* What this user may hold. */
+struct quota_limit quota_limit_of(const struct quota *quota, uint32_t uid);

@@ -16,7 +16,8 @@ static uint32_t token_uid;     /* the user of TOKEN               */
 static uint32_t slow_requests; /* that were handled               */
 static uint32_t slow_before;   /* of these, before the quick one  */
 
-#define SLOW_NS 20000000 /* more than a user has in one turn */
+#define BIG_BYTES 2000000 /* more than a socket holds */
+#define SLOW_NS 20000000  /* more than a user has in one turn */
 #define TOKEN "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 static void serve(void *context, const struct http_request *request,
@@ -29,6 +30,8 @@ static void serve(void *context, const struct http_request *request,
     slow_requests += is_slow;
     if (strcmp(request->path, "/quick") == 0)
         slow_before = slow_requests;
+    for (int i = 0; i < BIG_BYTES && strcmp(request->path, "/big") == 0; i++)
+        buf_text(&reply->body, "x");
     buf_print(&reply->body, "%zu", request->body_size);
 }
 
@@ -234,6 +237,42 @@ static void what_needs_no_token_takes_small_bodies_only(void **state)
     close(fd);
 }
 
+/* Without running the loop: what is sent by several clients arrives at once. */
+static void put_text(int fd, const char *text)
+{
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+}
+
+static void replies_that_are_not_read_are_limited(void **state)
+{
+    struct fixture_reply answer;
+    int fds[3];
+    limit.bytes = 3000000;
+    for (int i = 0; i < 3; i++)
+        fds[i] = http_fixture_connect(&fixture);
+    http_fixture_run(&fixture, 20);
+    for (int i = 0; i < 3; i++) /* all have begun before the first is answered */
+        put_text(fds[i], GET("/big"));
+    http_fixture_run(&fixture, 100);
+    uint32_t refused = 0;
+    for (int i = 0; i < 3; i++) {
+        if (read_status(fds[i], &answer) == 503) {
+            refused++;
+            assert_non_null(strstr(answer.body, "\"retry_after_s\":1"));
+            assert_non_null(strstr(answer.body, "your limit is 3000000"));
+        }
+        fixture_reply_free(&answer);
+    }
+    assert_int_equal(refused, 1);
+    int fd = http_fixture_connect(&fixture);
+    http_fixture_send_text(&fixture, fd, GET("/big"));
+    assert_int_equal(read_status(fd, &answer), 200);
+    fixture_reply_free(&answer);
+    close(fd);
+    for (int i = 0; i < 3; i++)
+        close(fds[i]);
+}
+
 /* A client over TCP that is this user and keeps its connection: the status of its request. */
 static int connect_as(uint32_t uid, int *ret_fd)
 {
@@ -269,12 +308,6 @@ static void however_many_users_there_are_root_finds_a_connection(void **state)
     close(own);
     for (uint32_t i = 0; i <= count; i++)
         close(fds[i]);
-}
-
-/* Without running the loop: what is sent by several clients arrives at once. */
-static void put_text(int fd, const char *text)
-{
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 }
 
 static void a_user_whose_requests_take_long_waits_for_others(void **state)
@@ -317,5 +350,6 @@ RUN_CASES(CASE(bytes_in_flight_are_limited_and_given_back),
           CASE(silent_clients_of_tcp_keep_nobody_out),
           CASE(a_client_of_tcp_counts_for_its_user_once_it_is_known),
           CASE(what_needs_no_token_takes_small_bodies_only),
+          CASE(replies_that_are_not_read_are_limited),
           CASE(however_many_users_there_are_root_finds_a_connection),
           CASE(a_user_whose_requests_take_long_waits_for_others));
