@@ -4,6 +4,7 @@ import ctypes
 import os
 import pwd
 import random
+import shutil
 import signal
 import socket
 import stat
@@ -167,6 +168,27 @@ os.chmod('.', 0)
         until(lambda: not os.path.exists(self.folder(ident)), 5 * BOUND)
         self.assertTrue(os.path.exists("/etc/passwd"))
         self.assert_unharmed()
+
+    def test_a_folder_is_emptied_with_its_owners_rights_alone(self):
+        ident = self.submit(ADA, "sleep 900", grace_s=0.2)
+        self.wait(ident, {"RUNNING"})
+        job = os.path.join(self.folder(ident), "job")
+        shared = os.path.join(job, "shared")
+        theirs = os.path.join(shared, "theirs")
+        ADA.call(os.chmod, job, 0o711)
+        ADA.call(os.mkdir, shared)
+        ADA.call(os.chmod, shared, 0o777)
+        BOB.call(os.mkdir, theirs)
+        BOB.call(write, os.path.join(theirs, "file"), "kept\n")
+        first, second = os.path.join(job, "first"), os.path.join(job, "second")
+        ADA.call(os.mknod, first)
+        self.end_all(ident)
+        until(lambda: not os.path.exists(first), BOUND)
+        ADA.call(os.mknod, second)  # it is emptied again and again
+        until(lambda: not os.path.exists(second), BOUND)
+        self.assertEqual(read(os.path.join(theirs, "file")), "kept\n")
+        shutil.rmtree(theirs)
+        until(lambda: not os.path.exists(self.folder(ident)), BOUND)
 
     def test_a_link_to_a_daemons_socket_does_not_kill_the_daemon(self):
         path = os.path.join(self.open, "daemon.sock")
