@@ -705,6 +705,16 @@ time.sleep(900)
             self.assertLess(time.monotonic() - start, 10 * FACTOR, "berthd waits for a lease")
             self.end_all(ident)
 
+    def test_a_file_of_another_owner_is_not_shown_as_a_jobs_output(self):
+        """As of an earlier job with the same number, where a database was lost."""
+        ident = self.submit(ADA, "true", hold=True)
+        path = os.path.join(self.daemon.state, "log", f"{ident}.out")
+        write(path, "of another\n", 0o640)
+        for owner, seen in ((BOB.uid, False), (ADA.uid, True)):
+            os.chown(path, owner, User(SERVICE).gid)
+            status, text = self.ask(ADA, "GET", f"/v1/jobs/{ident}/log")
+            self.assertEqual((status == 200, "of another" in str(text)), (seen, seen), text)
+
     def test_others_output_is_nobodys_to_read_or_change(self):
         ident = self.submit(ADA, "echo private")
         self.wait(ident)
