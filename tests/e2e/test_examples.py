@@ -89,6 +89,15 @@ class Training(Example):
         self.assert_goes_on(self.call("train_plain.py", "0.01"),
                             self.call("train_plain.py", "0"), "model.json")
 
+    def test_busy_goes_on_where_it_was(self):
+        command = [sys.executable, os.path.join(EXAMPLES, "busy.py"), "--steps", "30", "--work"]
+        for work in ("compute", "memory"):
+            step = self.stop_at_a_step(*command, work, "--ckpt-dir", work)
+            self.assertGreaterEqual(step, 10)
+            status, out = self.run_it(*command, work, "--ckpt-dir", work)
+            self.assertEqual((status, out.splitlines()[0]), (0, f"from step {step}"))
+            self.assertIn("done step 30", out)
+
     def test_train_torch_goes_on_where_it_was(self):
         if subprocess.run([sys.executable, "-c", "import torch"],
                           capture_output=True).returncode:
