@@ -190,7 +190,7 @@ static int drop_surplus(struct tokens *tokens, uint32_t uid, int64_t now_ns,
     return 0;
 }
 
-/* Root, and berthd's own user, whom agents and administrators act as. */
+/* Root, and berthd's own user: agents and administrators act as that one. */
 static bool is_privileged(uint32_t uid)
 {
     return uid == 0 || uid == geteuid();

@@ -5,15 +5,11 @@
 #include "http/http_internal.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/memory.h"
-
-#define TURN_NS 5000000 /* of the handler's time, for one user in one turn */
 
 void http_connection_reset_reply(struct http_connection *connection)
 {
@@ -112,43 +108,6 @@ int http_connection_charge(struct http_connection *connection, struct error *err
     drop_from_account(connection);
     connection->account = account;
     return 0;
-}
-
-int http_connection_check_unread(const struct http_connection *connection,
-                                 struct error *err)
-{
-    const struct http *http = connection->http;
-    uint64_t bytes = 0, most = quota_limit_of(&http->quota, connection->account).bytes;
-    if (connection->account == QUOTA_ANONYMOUS) /* what it may ask for is small */
-        return 0;
-    for (uint32_t i = 0; i < http->top; i++)
-        if (http->connections[i].account == connection->account)
-            bytes += http->connections[i].reply_bytes;
-    return bytes < most ? 0
-                        : error_set(err, -EDQUOT,
-                                    "you have not read %" PRIu64
-                                    " bytes of replies, your limit is %" PRIu64,
-                                    bytes, most);
-}
-
-void http_connection_note_work(struct http_connection *connection, uint64_t ns)
-{
-    if (connection->turn != connection->http->turn)
-        connection->spent_ns = 0;
-    connection->turn = connection->http->turn;
-    connection->spent_ns += ns;
-}
-
-bool http_connection_had_turn(const struct http_connection *connection)
-{
-    const struct http *http = connection->http;
-    uint64_t spent_ns = 0;
-    for (uint32_t i = 0; http->setup.any_user && i < http->top; i++) {
-        const struct http_connection *other = &http->connections[i];
-        if (other->account == connection->account && other->turn == http->turn)
-            spent_ns += other->spent_ns;
-    }
-    return spent_ns >= TURN_NS;
 }
 
 bool http_connection_is_slow(const struct http_connection *connection, uint64_t now_ms)

@@ -52,6 +52,7 @@
 /* Runs of the library in a row, and a pause; and while clients are not known yet. */
 #define SPINS_MAX 64
 #define PAUSE_MS 1
+#define TURN_NS 5000000 /* of the handler's time, for one user in one turn */
 #define SPINS_STALLED_MAX 4
 #define PAUSE_STALLED_MS 5
 
@@ -283,6 +284,43 @@ static bool is_still_valid(const struct http_connection *connection)
            setup->is_valid(setup->context, credential);
 }
 
+/* Replies that a user does not read are in memory. */
+static int check_unread(const struct http_connection *connection, struct error *err)
+{
+    const struct http *http = connection->http;
+    uint64_t bytes = 0, most = quota_limit_of(&http->quota, connection->account).bytes;
+    for (uint32_t i = 0; i < http->top; i++)
+        if (http->connections[i].account == connection->account)
+            bytes += http->connections[i].reply_bytes;
+    if (bytes < most || connection->account == QUOTA_ANONYMOUS) /* may ask for little */
+        return 0;
+    return error_set(err, -EDQUOT,
+                     "you have not read %llu bytes of replies, your limit is %llu",
+                     (unsigned long long)bytes, (unsigned long long)most);
+}
+
+/*
+ * Where a server is for all users, one that has had much of the handler's time in a turn waits
+ * for the next: requests that take long, however many, delay others by one of them at most.
+ */
+static void note_work(struct http_connection *connection, uint64_t ns)
+{
+    bool again = connection->turn == connection->http->turn;
+    connection->turn = connection->http->turn;
+    connection->spent_ns = (again ? connection->spent_ns : 0) + ns;
+}
+
+static bool had_turn(const struct http_connection *connection)
+{
+    const struct http *http = connection->http;
+    uint64_t spent_ns = 0;
+    for (uint32_t i = 0; http->setup.any_user && i < http->top; i++)
+        if (http->connections[i].account == connection->account &&
+            http->connections[i].turn == http->turn)
+            spent_ns += http->connections[i].spent_ns;
+    return spent_ns >= TURN_NS;
+}
+
 /* The whole request has arrived. */
 static enum MHD_Result call_handler(struct http_connection *connection,
                                     const char *method)
@@ -298,7 +336,7 @@ static enum MHD_Result call_handler(struct http_connection *connection,
         return refuse_request(connection, 401, wrong_credential);
     struct target target;
     struct error err;
-    if (http_connection_check_unread(connection, &err) < 0)
+    if (check_unread(connection, &err) < 0)
         return refuse_request(connection, 503, err.text);
     arena_reset(&http->arena);
     if (target_read(&target, &http->arena, connection->target.bytes, &err) < 0)
@@ -322,7 +360,7 @@ static enum MHD_Result call_handler(struct http_connection *connection,
     };
     uint64_t since_ns = uv_hrtime();
     http->setup.handler(http->setup.context, &request, &connection->reply);
-    http_connection_note_work(connection, uv_hrtime() - since_ns);
+    note_work(connection, uv_hrtime() - since_ns);
     if (connection->reply.delayed) {
         connection->reply.delayed->connection = connection;
         connection->phase = DELAYED;
@@ -488,9 +526,9 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd,
         return receive_body(connection, data, size);
     if (connection->phase != RECEIVING)
         return MHD_NO; /* its reply could not be queued */
-    bool had_turn = http_connection_had_turn(connection);
-    connection->http->postponed = connection->http->postponed || had_turn;
-    return had_turn || connection->http->flushing || !is_ready(connection)
+    bool waits = had_turn(connection);
+    connection->http->postponed = connection->http->postponed || waits;
+    return waits || connection->http->flushing || !is_ready(connection)
                ? defer_request(connection)
                : call_handler(connection, method);
 }

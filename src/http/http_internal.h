@@ -103,18 +103,6 @@ struct http_connection *http_add_connection(struct http *http);
 /* Over TCP a client is known when its headers are: count the connection for its user. */
 int http_connection_charge(struct http_connection *connection, struct error *err);
 
-/* -EDQUOT if the user has so many bytes of replies that it does not read: they are in memory. */
-int http_connection_check_unread(const struct http_connection *connection,
-                                 struct error *err);
-
-/*
- * Where a server is for all users: the handler has worked for this connection.  A user for whom
- * it has worked long in one turn has to wait for the next one, so that requests that take long,
- * however many a user sends at once, delay others by one of them at most.
- */
-void http_connection_note_work(struct http_connection *connection, uint64_t ns);
-bool http_connection_had_turn(const struct http_connection *connection);
-
 /*
  * A whole request has to arrive within a time, the next part of a body within a shorter one,
  * and so do the headers of a client that may be anybody.

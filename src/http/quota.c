@@ -9,11 +9,6 @@
 #include "base/error.h"
 #include "base/grow.h"
 
-void quota_init(struct quota *quota, const struct quota_setup *setup)
-{
-    *quota = (struct quota){ .setup = *setup };
-}
-
 void quota_release(struct quota *quota)
 {
     free(quota->accounts);

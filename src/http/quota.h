@@ -50,7 +50,10 @@ struct quota {
     struct quota_limit anonymous;
 };
 
-void quota_init(struct quota *quota, const struct quota_setup *setup);
+static inline void quota_init(struct quota *quota, const struct quota_setup *setup)
+{
+    *quota = (struct quota){ .setup = *setup };
+}
 void quota_release(struct quota *quota);
 
 /* One more connection: -EDQUOT at the user's own limit, -EBUSY if there is no room. */

@@ -3,17 +3,10 @@
 
 #include <math.h>
 
-#include "base/arena.h"
 #include "base/hash.h"
 
 #define MEMORY 16    /* reports a mean reaches back                       */
 #define KEPT_MAX 1.5 /* of the rate alone: what is more was not alone then */
-
-void pair_table_init(struct pair_table *pairs, struct arena *run)
-{
-    *pairs =
-        (struct pair_table){ .rows = arena_array(run, struct pair_row, PAIR_ROWS_MAX) };
-}
 
 static uint64_t key_of(uint64_t kind, uint64_t beside, uint32_t type)
 {

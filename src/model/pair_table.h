@@ -16,9 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/map.h"
-
-struct arena;
 
 #define PAIR_ROWS_MAX 32768
 #define PAIR_NOTED 0.05 /* change of a part that is passed on */
@@ -38,7 +37,12 @@ struct pair_table {
     struct map index;
 };
 
-void pair_table_init(struct pair_table *pairs, struct arena *run);
+static inline void pair_table_init(struct pair_table *pairs, struct arena *run)
+{
+    *pairs = (struct pair_table){ 0 };
+    pairs->rows = arena_array(run, struct pair_row, PAIR_ROWS_MAX);
+}
+
 static inline void pair_table_release(struct pair_table *pairs)
 {
     map_release(&pairs->index);

@@ -559,11 +559,6 @@ static void time_passed(uv_timer_t *timer)
     slurm_set_timer(slurm, slurm->poke_ns);
 }
 
-struct slurm_entry *slurm_at(const struct slurm *slurm, job_id slot)
-{
-    return slot == JOB_NONE ? NULL : slurm->slots[slot];
-}
-
 /* --- orders ----------------------------------------------------------------------------- */
 
 static struct hold copy_lease(const struct slurm *slurm, const struct lease *lease)

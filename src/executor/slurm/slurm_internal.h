@@ -165,7 +165,10 @@ void slurm_set_timer(struct slurm *slurm, int64_t at_ns);
 void slurm_poke_soon(struct slurm *slurm);
 void slurm_set_active(struct slurm_entry *entry, bool active);
 void slurm_due(struct slurm_entry *entry, int64_t at_ns);
-struct slurm_entry *slurm_at(const struct slurm *slurm, job_id slot);
+static inline struct slurm_entry *slurm_at(const struct slurm *slurm, job_id slot)
+{
+    return slot == JOB_NONE ? NULL : slurm->slots[slot];
+}
 struct slurm_entry *slurm_find(const struct slurm *slurm, uint64_t id);
 void slurm_take_over(struct slurm_entry *entry); /* its heir does */
 
