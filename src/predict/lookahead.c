@@ -9,7 +9,7 @@
 void lookahead_clear(struct lookahead *ahead, uint32_t gpu_count)
 {
     ahead->node_count = ahead->end_count = ahead->job_count = ahead->queue_count = 0;
-    ahead->type_count = 0;
+    ahead->open_count = 0;
     ahead->least_each = UINT32_MAX;
     ahead->gpu_count = gpu_count ? gpu_count : 1;
     ahead->now_s = ahead->watched_s = 0;
@@ -19,18 +19,12 @@ void lookahead_copy(struct lookahead *ahead, const struct lookahead *from)
 {
     lookahead_clear(ahead, from->gpu_count);
     ahead->node_count = from->node_count;
-    ahead->type_count = from->type_count;
     ahead->end_count = from->end_count;
     ahead->job_count = from->job_count;
     ahead->queue_count = from->queue_count;
     ahead->least_each = from->least_each;
     ahead->now_s = from->now_s;
     memcpy(ahead->nodes, from->nodes, from->node_count * sizeof *from->nodes);
-    for (uint32_t type = 0; type < from->type_count; type++) {
-        ahead->first_node[type] = from->first_node[type];
-        ahead->last_node[type] = from->last_node[type];
-        ahead->most_free[type] = from->most_free[type];
-    }
     memcpy(ahead->ends, from->ends, from->end_count * sizeof *from->ends);
     memcpy(ahead->jobs, from->jobs, from->job_count * sizeof *from->jobs);
     memcpy(ahead->queue, from->queue, from->queue_count * sizeof *from->queue);
@@ -41,18 +35,6 @@ uint32_t lookahead_add_node(struct lookahead *ahead, struct lookahead_node node)
     uint32_t at = ahead->node_count;
     if (at == LOOKAHEAD_NODES_MAX)
         return LOOKAHEAD_NOWHERE;
-    for (; ahead->type_count <= node.type; ahead->type_count++) {
-        ahead->first_node[ahead->type_count] = LOOKAHEAD_NOWHERE;
-        ahead->most_free[ahead->type_count] = 0;
-    }
-    if (ahead->first_node[node.type] == LOOKAHEAD_NOWHERE)
-        ahead->first_node[node.type] = at;
-    else
-        ahead->nodes[ahead->last_node[node.type]].next = at;
-    ahead->last_node[node.type] = at;
-    if (node.free > ahead->most_free[node.type])
-        ahead->most_free[node.type] = node.free;
-    node.next = LOOKAHEAD_NOWHERE;
     ahead->nodes[at] = node;
     return ahead->node_count++;
 }
@@ -64,8 +46,6 @@ void lookahead_free(struct lookahead *ahead, uint32_t at, uint32_t gpus,
     node->free += gpus;
     node->cpu_milli += cpu_milli;
     node->mem_mib += mem_mib;
-    if (node->free > ahead->most_free[node->type])
-        ahead->most_free[node->type] = node->free;
 }
 
 void lookahead_take(struct lookahead *ahead, uint32_t at, uint32_t gpus,
@@ -124,58 +104,76 @@ void lookahead_add_job(struct lookahead *ahead, struct lookahead_job job)
         ahead->least_each = place.each;
 }
 
-/* Those of these types on which a node may have room for a part of the job. */
-static uint32_t types_with_room(const struct lookahead *ahead, uint32_t types,
-                                uint32_t each)
-{
-    uint32_t with_room = 0;
-    types &= (2u << TYPES_MAX) - 1;
-    for (; types && (uint32_t)__builtin_ctz(types) < ahead->type_count;
-         types &= types - 1) {
-        uint32_t type = (uint32_t)__builtin_ctz(types);
-        if (ahead->most_free[type] >= each)
-            with_room |= 1u << type;
-    }
-    return with_room;
-}
-
 static bool has_room(const struct lookahead_node *node, const struct lookahead_job *job)
 {
     return node->free >= job->each && node->cpu_milli >= job->cpu_milli &&
            node->mem_mib >= job->mem_mib && node_set_has(job->set, node->node);
 }
 
-static uint32_t find_tightest_of_type(struct lookahead *ahead,
-                                      const struct lookahead_job *job, uint32_t type)
+/* --- open nodes: where a job can start that could not before ----------------------- */
+
+/* All nodes with so many GPUs free. */
+static void open_nodes(struct lookahead *ahead, uint32_t least)
 {
-    uint32_t best = LOOKAHEAD_NOWHERE;
-    uint32_t best_free = UINT32_MAX;
-    uint32_t most = 0;
-    for (uint32_t n = ahead->first_node[type]; n != LOOKAHEAD_NOWHERE;
-         n = ahead->nodes[n].next) {
-        const struct lookahead_node *node = &ahead->nodes[n];
-        most = node->free > most ? node->free : most;
-        if (node->free < best_free && has_room(node, job)) {
-            best = n;
-            best_free = node->free;
-        }
-    }
-    ahead->most_free[type] = most;
-    return best;
+    ahead->open_count = 0;
+    for (uint32_t n = 0; n < ahead->node_count; n++)
+        if (ahead->nodes[n].free >= least)
+            ahead->open[ahead->open_count++] = n;
 }
 
-/* The node with the fewest free GPUs that has room for a part of the job, of these types. */
-static uint32_t find_tightest_node(struct lookahead *ahead,
+static void open_node(struct lookahead *ahead, uint32_t node)
+{
+    for (uint32_t i = 0; i < ahead->open_count; i++)
+        if (ahead->open[i] == node)
+            return;
+    ahead->open[ahead->open_count++] = node;
+}
+
+/* The largest number of GPUs that are free on one of them. */
+static uint32_t most_open_gpus(const struct lookahead *ahead)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < ahead->open_count; i++) {
+        uint32_t free = ahead->nodes[ahead->open[i]].free;
+        most = free > most ? free : most;
+    }
+    return most;
+}
+
+/* The types of those that have room for a part of the job. */
+static uint32_t open_types(const struct lookahead *ahead,
+                           const struct lookahead_job *job)
+{
+    uint32_t types = 0;
+    for (uint32_t i = 0; i < ahead->open_count; i++) {
+        const struct lookahead_node *node = &ahead->nodes[ahead->open[i]];
+        if (has_room(node, job))
+            types |= 1u << node->type;
+    }
+    return types & job->types;
+}
+
+/* --- starting jobs ------------------------------------------------------------------ */
+
+/*
+ * The node of these types with the fewest free GPUs that has room for a part of the job.  One
+ * that is whole on a node fits on an open one; of a gang some parts go elsewhere.
+ */
+static uint32_t find_tightest_node(const struct lookahead *ahead,
                                    const struct lookahead_job *job, uint32_t types)
 {
     uint32_t best = LOOKAHEAD_NOWHERE;
-    for (types = types_with_room(ahead, types, job->each); types; types &= types - 1) {
-        uint32_t n = find_tightest_of_type(ahead, job, (uint32_t)__builtin_ctz(types));
-        if (n != LOOKAHEAD_NOWHERE &&
-            (best == LOOKAHEAD_NOWHERE ||
-             ahead->nodes[n].free < ahead->nodes[best].free ||
-             (ahead->nodes[n].free == ahead->nodes[best].free && n < best)))
+    uint32_t best_free = UINT32_MAX;
+    bool whole = job->pieces == 1;
+    uint32_t count = whole ? ahead->open_count : ahead->node_count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t n = whole ? ahead->open[i] : i;
+        const struct lookahead_node *node = &ahead->nodes[n];
+        bool tighter = node->free < best_free || (node->free == best_free && n < best);
+        if ((types >> node->type & 1) && tighter && has_room(node, job)) {
             best = n;
+            best_free = node->free;
+        }
     }
     return best;
 }
@@ -215,11 +213,13 @@ static uint32_t fastest_type(const struct lookahead_job *job, uint32_t types)
     return best;
 }
 
-double lookahead_start(struct lookahead *ahead, const struct lookahead_job *job)
+/* On the fastest type; at least a part of it goes on an open node.  How long it runs, or -1. */
+static double start_job(struct lookahead *ahead, const struct lookahead_job *job)
 {
-    if (!job->slowness)
+    uint32_t types = open_types(ahead, job);
+    if (types && !job->slowness)
         return start_on_types(ahead, job, job->types, job->run_s) ? job->run_s : -1;
-    for (uint32_t types = types_with_room(ahead, job->types, job->each); types;) {
+    while (types) {
         uint32_t type = fastest_type(job, types);
         double run_s = job->run_s + job->work_s * (job->slowness[type] - 1);
         if (start_on_types(ahead, job, 1u << type, run_s))
@@ -229,12 +229,10 @@ double lookahead_start(struct lookahead *ahead, const struct lookahead_job *job)
     return -1;
 }
 
-static uint32_t most_free_gpus(const struct lookahead *ahead)
+double lookahead_start(struct lookahead *ahead, const struct lookahead_job *job)
 {
-    uint32_t most = 0;
-    for (uint32_t n = 0; n < ahead->node_count; n++)
-        most = ahead->nodes[n].free > most ? ahead->nodes[n].free : most;
-    return most;
+    open_nodes(ahead, job->each);
+    return start_job(ahead, job);
 }
 
 /* The job needs at least as much as one that did not fit, on no other nodes. */
@@ -247,22 +245,14 @@ static bool cannot_start_either(const struct lookahead_job *job,
            (!failed->set || job->set == failed->set);
 }
 
-/* No node has more GPUs free than this. */
-static uint32_t bound_of_free(const struct lookahead *ahead)
-{
-    uint32_t most = 0;
-    for (uint32_t type = 0; type < ahead->type_count; type++)
-        most = ahead->most_free[type] > most ? ahead->most_free[type] : most;
-    return most;
-}
-
-/* Start the waiting jobs that fit, in order.  No node has more than 'most' GPUs free. */
-static double start_waiting_jobs(struct lookahead *ahead, uint32_t most)
+/* Start the waiting jobs that fit, in order; then no node is open. */
+static double start_waiting_jobs(struct lookahead *ahead)
 {
     static const struct lookahead_job none;
     const struct lookahead_job *failed[2] = {
         &none, &none
     }; /* of one piece, and of several */
+    uint32_t most = most_open_gpus(ahead);
     uint32_t kept = 0;
     uint32_t i = 0;
     double sum_s = 0;
@@ -275,13 +265,12 @@ static double start_waiting_jobs(struct lookahead *ahead, uint32_t most)
         if (place.each > most || job->from_s > ahead->now_s ||
             cannot_start_either(job, failed[0]) || cannot_start_either(job, failed[1]))
             continue;
-        double run_s = lookahead_start(ahead, job);
-        uint32_t bound = bound_of_free(ahead);
-        most = bound < most ? bound : most;
+        double run_s = start_job(ahead, job);
         if (run_s < 0) {
             failed[job->pieces > 1] = job;
             continue;
         }
+        most = most_open_gpus(ahead);
         kept--;
         sum_s += job->weight * (ahead->now_s + run_s);
         if (job->watched)
@@ -291,6 +280,7 @@ static double start_waiting_jobs(struct lookahead *ahead, uint32_t most)
         memmove(&ahead->queue[kept], &ahead->queue[i],
                 (ahead->queue_count - i) * sizeof *ahead->queue);
     ahead->queue_count -= i - kept;
+    ahead->open_count = 0;
     return sum_s;
 }
 
@@ -301,17 +291,15 @@ static double start_waiting_jobs(struct lookahead *ahead, uint32_t most)
  */
 static double advance_to_next_end(struct lookahead *ahead)
 {
-    uint32_t most = 0;
     ahead->now_s = fmax(ahead->now_s, ahead->ends[0].at_s);
     while (ahead->end_count > 0 && ahead->ends[0].at_s <= ahead->now_s) {
         struct lookahead_end end = pop_first_end(ahead);
         lookahead_free(ahead, end.node, end.gpus, end.cpu_milli, end.mem_mib);
-        uint32_t free = ahead->nodes[end.node].free;
         if (end.gpus == 0)
-            free = most_free_gpus(ahead);
-        most = free > most ? free : most;
+            open_nodes(ahead, ahead->least_each);
+        open_node(ahead, end.node);
     }
-    return start_waiting_jobs(ahead, most);
+    return start_waiting_jobs(ahead);
 }
 
 /* Jobs beyond the horizon: one after the other, each on all GPUs. */
@@ -334,7 +322,8 @@ static double sum_beyond_horizon(struct lookahead *ahead)
 
 double lookahead_run(struct lookahead *ahead, uint32_t depth)
 {
-    double sum_s = start_waiting_jobs(ahead, most_free_gpus(ahead));
+    open_nodes(ahead, ahead->least_each);
+    double sum_s = start_waiting_jobs(ahead);
     for (uint32_t i = 0; i < depth && ahead->end_count > 0 && ahead->queue_count > 0;
          i++)
         sum_s += advance_to_next_end(ahead);

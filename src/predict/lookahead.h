@@ -35,7 +35,6 @@ struct lookahead_node {
     uint32_t free;
     uint32_t node; /* its number in the cluster */
     uint32_t cpu_milli, mem_mib;
-    uint32_t next; /* of its type; LOOKAHEAD_NOWHERE: the last */
 };
 
 /* GPUs that become free at a time; 0: a job begins to wait then. */
@@ -69,9 +68,8 @@ struct lookahead_place {
 
 struct lookahead {
     struct lookahead_node nodes[LOOKAHEAD_NODES_MAX];
-    uint32_t first_node[TYPES_MAX + 1], last_node[TYPES_MAX + 1]; /* by type */
-    uint32_t most_free[TYPES_MAX + 1]; /* by type: no node has more GPUs free */
-    uint32_t type_count;               /* of nodes here, the last plus 1 */
+    uint32_t open[LOOKAHEAD_NODES_MAX]; /* nodes with room no job was tried on yet */
+    uint32_t open_count;
     struct lookahead_end ends[LOOKAHEAD_ENDS_MAX]; /* a heap, earliest first */
     struct lookahead_job jobs[LOOKAHEAD_QUEUE_MAX];
     struct lookahead_place queue[LOOKAHEAD_QUEUE_MAX]; /* those that wait, by key */
@@ -88,7 +86,7 @@ void lookahead_clear(struct lookahead *ahead, uint32_t gpu_count);
 /* Copies only the elements in use. */
 void lookahead_copy(struct lookahead *ahead, const struct lookahead *from);
 
-/* 'next' is set here.  Returns its number in the simulation; LOOKAHEAD_NOWHERE: the simulation is full. */
+/* Returns its number in the simulation; LOOKAHEAD_NOWHERE: the simulation is full. */
 uint32_t lookahead_add_node(struct lookahead *ahead, struct lookahead_node node);
 
 /* What exceeds the maximum is ignored. */
