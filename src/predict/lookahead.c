@@ -10,6 +10,7 @@ void lookahead_clear(struct lookahead *ahead, uint32_t gpu_count)
 {
     ahead->node_count = ahead->end_count = ahead->job_count = ahead->queue_count = 0;
     ahead->open_count = 0;
+    memset(ahead->free_gpus, 0, sizeof ahead->free_gpus);
     ahead->least_each = UINT32_MAX;
     ahead->gpu_count = gpu_count ? gpu_count : 1;
     ahead->now_s = ahead->watched_s = 0;
@@ -25,6 +26,7 @@ void lookahead_copy(struct lookahead *ahead, const struct lookahead *from)
     ahead->least_each = from->least_each;
     ahead->now_s = from->now_s;
     memcpy(ahead->nodes, from->nodes, from->node_count * sizeof *from->nodes);
+    memcpy(ahead->free_gpus, from->free_gpus, sizeof from->free_gpus);
     memcpy(ahead->ends, from->ends, from->end_count * sizeof *from->ends);
     memcpy(ahead->jobs, from->jobs, from->job_count * sizeof *from->jobs);
     memcpy(ahead->queue, from->queue, from->queue_count * sizeof *from->queue);
@@ -35,6 +37,7 @@ uint32_t lookahead_add_node(struct lookahead *ahead, struct lookahead_node node)
     uint32_t at = ahead->node_count;
     if (at == LOOKAHEAD_NODES_MAX)
         return LOOKAHEAD_NOWHERE;
+    ahead->free_gpus[node.type] += node.free;
     ahead->nodes[at] = node;
     return ahead->node_count++;
 }
@@ -44,6 +47,7 @@ void lookahead_free(struct lookahead *ahead, uint32_t at, uint32_t gpus,
 {
     struct lookahead_node *node = &ahead->nodes[at];
     node->free += gpus;
+    ahead->free_gpus[node->type] += gpus;
     node->cpu_milli += cpu_milli;
     node->mem_mib += mem_mib;
 }
@@ -53,6 +57,7 @@ void lookahead_take(struct lookahead *ahead, uint32_t at, uint32_t gpus,
 {
     struct lookahead_node *node = &ahead->nodes[at];
     node->free -= gpus;
+    ahead->free_gpus[node->type] -= gpus;
     node->cpu_milli -= cpu_milli;
     node->mem_mib -= mem_mib;
 }
@@ -178,12 +183,23 @@ static uint32_t find_tightest_node(const struct lookahead *ahead,
     return best;
 }
 
+static bool has_enough_gpus(const struct lookahead *ahead,
+                            const struct lookahead_job *job, uint32_t types)
+{
+    uint32_t gpus = 0;
+    for (types &= (2u << TYPES_MAX) - 1; types; types &= types - 1)
+        gpus += ahead->free_gpus[__builtin_ctz(types)];
+    return gpus >= job->each * job->pieces;
+}
+
 /* Start the whole job now on nodes of these types, if it fits. */
 static bool start_on_types(struct lookahead *ahead, const struct lookahead_job *job,
                            uint32_t types, double run_s)
 {
     uint32_t at[LOOKAHEAD_PIECES_MAX];
     uint32_t placed = 0;
+    if (job->pieces > 1 && !has_enough_gpus(ahead, job, types))
+        return false;
     for (; placed < job->pieces; placed++) {
         at[placed] = find_tightest_node(ahead, job, types);
         if (at[placed] == LOOKAHEAD_NOWHERE)

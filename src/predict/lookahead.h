@@ -70,6 +70,7 @@ struct lookahead {
     struct lookahead_node nodes[LOOKAHEAD_NODES_MAX];
     uint32_t open[LOOKAHEAD_NODES_MAX]; /* nodes with room no job was tried on yet */
     uint32_t open_count;
+    uint32_t free_gpus[TYPES_MAX + 1];             /* by type: on all nodes */
     struct lookahead_end ends[LOOKAHEAD_ENDS_MAX]; /* a heap, earliest first */
     struct lookahead_job jobs[LOOKAHEAD_QUEUE_MAX];
     struct lookahead_place queue[LOOKAHEAD_QUEUE_MAX]; /* those that wait, by key */
