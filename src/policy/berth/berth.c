@@ -63,8 +63,7 @@ static bool may_preempt(const void *self, job_id id, int64_t claim)
         return false;
     if (claim < 0)
         return true;
-    return value_key_most_ns(berth, berth->view, id) > claim &&
-           value_key_ns(self, berth->view, id) > claim;
+    return value_exceeds(berth, berth->view, id, claim);
 }
 
 /* The next running job after 'last' in trees that are one per type, cheapest first. */
@@ -233,7 +232,7 @@ static void enter_running(struct berth_policy *berth, const struct view *view,
     mine->runs = true;
     mine->seats_type = type;
     order_running(berth, view, id, same_trees);
-    mine->key_until = 0;
+    mine->value_until = 0;
     mine->moves_until_ns = 0;
     set_timer(berth, view, id, value_changes_ns(berth, view, id));
     if (again)
@@ -246,7 +245,7 @@ static void enter_running(struct berth_policy *berth, const struct view *view,
 static int64_t patience_ns(const struct berth_policy *berth, const struct view *view,
                            job_id id)
 {
-    double own_s = PATIENCE * value_left_s(berth, view, id);
+    double own_s = PATIENCE * value_of(berth, view, id).left_s;
     return berth->age_ns + (int64_t)(own_s * 1e9);
 }
 
@@ -303,7 +302,7 @@ static void enter_waiting(struct berth_policy *berth, const struct view *view,
     if (mine->aged)
         sizes_push(&berth->aged, view, id, job->submit_ns, 0);
     sizes_push(job->class == CLASS_TE ? &berth->trials : &berth->waiting, view, id,
-               value_key_ns(berth, view, id), 0);
+               value_of(berth, view, id).key_ns, 0);
     int64_t changes_ns = value_changes_ns(berth, view, id);
     int64_t aged_ns =
         job->class == CLASS_BE && !mine->aged ? ages_ns(berth, view, id) : INT64_MAX;
@@ -477,7 +476,7 @@ static bool swap_if_it_pays(struct berth_policy *berth, const struct view *view,
         return false;
     if (cost_test_pass(&berth->cost_test, view, plan, mark, id))
         return true;
-    double left_s = fmin(value_left_s(berth, view, id), 1e9);
+    double left_s = fmin(value_of(berth, view, id).left_s, 1e9);
     mine->retry_each_ns = (int64_t)(left_s * 1e9 / RETRY_PARTS);
     mine->retry_ns = view->now_ns + mine->retry_each_ns;
     return false;

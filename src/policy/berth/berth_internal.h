@@ -55,8 +55,7 @@ struct berth_job {
     double share;           /* factor on its value: its user's and its group's share */
     double urgency;         /* factor on its value: its deadline                   */
     uint32_t queue_at;      /* its place in 'queue' plus 1; 0: does not wait       */
-    int64_t key_most_ns;    /* while it runs: its key is no larger                 */
-    uint64_t key_until;     /* so many jobs have finished plus 1; 0: not known yet */
+    uint64_t value_until;   /* so many jobs have finished plus 1; 0: not known yet */
     int64_t moves_until_ns; /* no move pays after that; 0: not known yet        */
     int64_t retry_ns;       /* while it waits: a preemption is tried again then */
     int64_t retry_each_ns;  /* and is, so long after it had failed              */
@@ -64,6 +63,9 @@ struct berth_job {
     uint32_t gpus_type;     /* of which these and 'trial_gpus' are                */
     bool in_rounds;         /* a trial job beyond their share: counts as best effort */
     bool is_apart;          /* on the list 'apart'                                */
+
+    /* While it waits, what it is; while it runs, its key is no larger than this one. */
+    struct cost_model_value value;
 };
 
 #define FRESH_MAX 64
@@ -145,11 +147,13 @@ struct berth_policy {
 void value_observe(struct berth_policy *berth, const struct view *view,
                    const struct event *event);
 double value_left_s(const void *self, const struct view *view, job_id job);
-int64_t value_key_ns(const void *self, const struct view *view, job_id job);
 
-/* A running job's key is no larger than this; looked up while that cannot have changed. */
-int64_t value_key_most_ns(const struct berth_policy *berth, const struct view *view,
-                          job_id job);
+/* A waiting job's is looked up while it cannot have changed. */
+struct cost_model_value value_of(const void *self, const struct view *view, job_id job);
+
+/* A running job's key is larger than this. */
+bool value_exceeds(const struct berth_policy *berth, const struct view *view,
+                   job_id job, int64_t key_ns);
 
 /*
  * When its key changes with time: a running job's, as a guess of its work is exceeded; a waiting

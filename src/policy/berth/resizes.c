@@ -134,8 +134,8 @@ static double gain_of_room_s(const struct berth_policy *berth, const struct view
         1 - speed_share(view, giver, type, giver->gpus_now, giver->gpus_now - given);
     double lost_s =
         slower * fmax(wait_s, epoch_s(berth)) + price_stop_s(berth, view, other);
-    return value_estimates.weight(berth, view, id) * share * (wait_s - pause_s) -
-           value_estimates.weight(berth, view, other) * lost_s -
+    return value_of(berth, view, id).weight * share * (wait_s - pause_s) -
+           value_of(berth, view, other).weight * lost_s -
            berth->theta * price_of_stopping(berth, view, other);
 }
 

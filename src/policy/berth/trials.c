@@ -233,7 +233,7 @@ static struct trial_way find_way(struct berth_policy *berth, const struct view *
 {
     struct trial_way best = { .kind = WAY_NONE, .cost = INFINITY };
     const struct job *job = &view->jobs[id];
-    double left_s = value_left_s(berth, view, id);
+    double left_s = value_of(berth, view, id).left_s;
     uint32_t types = job->types;
     for (uint32_t t = 0; t < view->cluster->type_count; t++) {
         double longer_s = left_s * (berth_slowness(berth, id, t) - 1);

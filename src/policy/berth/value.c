@@ -43,8 +43,6 @@
 #define OVERRUN_PART \
     0.25 /* of the work done, expected to follow where it was exceeded */
 
-#define KEY_FALLS UINT64_MAX
-
 #define URGENT_MOST 4.0
 #define URGENT_SPAN 2.0
 #define RENEW_STEP 1.1   /* factors that have changed by less are not renewed */
@@ -166,6 +164,7 @@ static void set_factors(struct berth_policy *berth, const struct view *view, job
 {
     berth->jobs[id].share = fair_shares_factor(&berth->shares, view, &view->jobs[id]);
     berth->jobs[id].urgency = find_urgency(berth, view, id);
+    berth->jobs[id].value_until = 0;
 }
 
 bool value_renew(struct berth_policy *berth, const struct view *view, job_id id)
@@ -186,6 +185,7 @@ void value_observe(struct berth_policy *berth, const struct view *view,
 {
     struct berth_job *mine = &berth->jobs[event->job];
     const struct job *job = &view->jobs[event->job];
+    mine->value_until = 0;
     if (event->kind == EVENT_FINISHED)
         work_history_count(&berth->history, job);
     if (event->kind == EVENT_STOPPED || event->kind == EVENT_LOST)
@@ -238,48 +238,81 @@ static double own_weight(const struct berth_policy *berth, const struct view *vi
                : weight;
 }
 
-static double find_weight(const void *self, const struct view *view, job_id id)
+static struct cost_model_value find_value(const struct berth_policy *berth,
+                                          const struct view *view, job_id id)
 {
-    const struct berth_policy *berth = self;
-    double weight = own_weight(berth, view, id);
-    return work_to_good_s(berth, view, id) > 0 ? weight * (1 + QUALITY) : weight;
-}
-
-int64_t value_key_ns(const void *self, const struct view *view, job_id id)
-{
-    const struct berth_policy *berth = self;
     const struct job *job = &view->jobs[id];
-    double left_s = value_left_s(self, view, id);
+    double left_s = value_left_s(berth, view, id);
     double good_s = work_to_good_s(berth, view, id);
     double load_s = (double)job->load_ns * 1e-9;
+    double weight = own_weight(berth, view, id);
     double key_s = left_s + load_s;
     if (good_s > 0)
         key_s = fmin(key_s / (1 + QUALITY), (good_s + load_s) / QUALITY);
-    key_s /= own_weight(berth, view, id);
+    key_s /= weight;
     key_s /=
         job->gpus < GANG_POWERS ? berth->gang_powers[job->gpus] : pow(job->gpus, GANG);
-    return key_s < 4e9 ? (int64_t)(key_s * 1e9) : (int64_t)4e18;
+    return (struct cost_model_value){
+        .left_s = left_s,
+        .weight = good_s > 0 ? weight * (1 + QUALITY) : weight,
+        .key_ns = key_s < 4e9 ? (int64_t)(key_s * 1e9) : (int64_t)4e18
+    };
 }
 
 /*
- * The key of declared work falls while the job runs, that of a guess stays as it is until a job
- * has finished.  An event of its own, and a guess that is exceeded, enter the job again.
+ * A guess stays as it is until a job has finished, declared work until an event of the job's
+ * own.
  */
-int64_t value_key_most_ns(const struct berth_policy *berth, const struct view *view,
-                          job_id id)
+static uint64_t value_lasts(const struct berth_policy *berth, bool declared)
+{
+    return declared ? UINT64_MAX : (uint64_t)berth->history.finished_count + 1;
+}
+
+static bool is_value_known(const struct berth_policy *berth, job_id id)
+{
+    return berth->jobs[id].value_until > berth->history.finished_count;
+}
+
+struct cost_model_value value_of(const void *self, const struct view *view, job_id id)
+{
+    const struct berth_policy *berth = self;
+    struct berth_job *mine = &berth->jobs[id];
+    if (view->jobs[id].state != JOB_WAITING || mine->urgency > 1)
+        return find_value(berth, view, id);
+    if (!is_value_known(berth, id)) {
+        mine->value = find_value(berth, view, id);
+        mine->value_until = value_lasts(berth, view->jobs[id].steps_total > 0);
+    }
+    return mine->value;
+}
+
+/*
+ * No key of a running job is larger until then: that of declared work falls, that of a guess
+ * stays.  A guess that is exceeded enters the job again.
+ */
+static void bound_key(const struct berth_policy *berth, const struct view *view,
+                      job_id id)
 {
     struct berth_job *mine = &berth->jobs[id];
     const struct job *job = &view->jobs[id];
-    uint64_t finished = (uint64_t)berth->history.finished_count + 1;
-    if (mine->key_until == KEY_FALLS || mine->key_until == finished)
-        return mine->key_most_ns;
     double steps = fmax(job_steps(job, view->now_ns), mine->reached);
     bool plain = mine->good_steps <= 0 && mine->urgency <= 1;
     bool falls = plain && is_declared(job, steps);
     bool stays = plain && job->steps_total <= 0;
-    mine->key_until = falls ? KEY_FALLS : finished;
-    mine->key_most_ns = falls || stays ? value_key_ns(berth, view, id) : INT64_MAX;
-    return mine->key_most_ns;
+    mine->value_until = value_lasts(berth, falls);
+    if (falls || stays)
+        mine->value = find_value(berth, view, id);
+    else
+        mine->value.key_ns = INT64_MAX;
+}
+
+bool value_exceeds(const struct berth_policy *berth, const struct view *view, job_id id,
+                   int64_t key_ns)
+{
+    if (!is_value_known(berth, id))
+        bound_key(berth, view, id);
+    return berth->jobs[id].value.key_ns > key_ns &&
+           find_value(berth, view, id).key_ns > key_ns;
 }
 
 int64_t value_changes_ns(const struct berth_policy *berth, const struct view *view,
@@ -300,6 +333,5 @@ int64_t value_changes_ns(const struct berth_policy *berth, const struct view *vi
     return wait_s < 4e9 ? view->now_ns + (int64_t)(wait_s * 1e9) + 1 : INT64_MAX;
 }
 
-const struct cost_model_estimates value_estimates = { value_left_s, value_key_ns,
-                                                      find_weight, price_lost_s,
-                                                      price_waste_gpu_s };
+const struct cost_model_estimates value_estimates = { value_of, value_left_s,
+                                                      price_lost_s, price_waste_gpu_s };

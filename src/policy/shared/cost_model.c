@@ -41,17 +41,6 @@ static double guess_work_left_s(const struct view *view, const struct job *job)
     return job->rate_best_per_s > 0 ? steps / job->rate_best_per_s : 0;
 }
 
-/* On the fastest type, without the time to resume. */
-static double work_left_s(const struct cost_model *model, const struct view *view,
-                          job_id id)
-{
-    if (model->estimates)
-        return model->estimates->left_s(model->self, view, id);
-    int64_t left_ns = view_work_left_ns(view, id);
-    return left_ns == INT64_MAX ? guess_work_left_s(view, &view->jobs[id])
-                                : ns_to_s(left_ns);
-}
-
 /* Until its end, where it runs or will; INT64_MAX: unknown. */
 static int64_t remaining_ns(const struct cost_model *model, const struct view *view,
                             job_id id)
@@ -83,7 +72,7 @@ int64_t cost_model_key_ns(const struct cost_model *model, const struct view *vie
 {
     const struct job *job = &view->jobs[id];
     if (model->estimates)
-        return model->estimates->key_ns(model->self, view, id);
+        return model->estimates->value(model->self, view, id).key_ns;
     int64_t left_ns = view_work_left_ns(view, id);
     if (left_ns == INT64_MAX)
         return left_ns;
@@ -257,10 +246,24 @@ static void set_gang_shape(const struct view *view, const struct job *job,
     ahead->set = job->set;
 }
 
+static struct cost_model_value value_of(const struct cost_model *model,
+                                        const struct view *view, job_id id)
+{
+    if (model->estimates)
+        return model->estimates->value(model->self, view, id);
+    int64_t left_ns = view_work_left_ns(view, id);
+    return (struct cost_model_value){ .left_s =
+                                          left_ns == INT64_MAX
+                                              ? guess_work_left_s(view, &view->jobs[id])
+                                              : ns_to_s(left_ns),
+                                      .weight = 1,
+                                      .key_ns = cost_model_key_ns(model, view, id) };
+}
+
 static double weight_of(const struct cost_model *model, const struct view *view,
                         job_id id)
 {
-    return model->estimates ? model->estimates->weight(model->self, view, id) : 1;
+    return model->estimates ? value_of(model, view, id).weight : 1;
 }
 
 static struct lookahead_job make_waiting_job(const struct cost_model *model,
@@ -268,12 +271,13 @@ static struct lookahead_job make_waiting_job(const struct cost_model *model,
                                              double factor)
 {
     const struct job *job = &view->jobs[id];
-    double left_s = factor * work_left_s(model, view, id);
-    struct lookahead_job waiting = { .key = (double)cost_model_key_ns(model, view, id),
+    struct cost_model_value value = value_of(model, view, id);
+    double left_s = factor * value.left_s;
+    struct lookahead_job waiting = { .key = (double)value.key_ns,
                                      .run_s =
                                          cost_model_load_s(model, view, id) + left_s,
                                      .work_s = left_s,
-                                     .weight = weight_of(model, view, id) };
+                                     .weight = value.weight };
     set_gang_shape(view, job, &waiting);
     if (model->estimates) {
         waiting.cpu_milli = job->cpu_milli / waiting.pieces;

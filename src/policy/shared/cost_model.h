@@ -49,19 +49,24 @@ struct cost_model_settings {
                                    .quantile = 0.7, \
                                    .depth = 32 })
 
+/* What a job has left, and what that is worth. */
+struct cost_model_value {
+    double left_s;  /* seconds of work on the fastest type, at the size asked for     */
+    double weight;  /* what a second of its completion time counts for; 1 for most    */
+    int64_t key_ns; /* its place in the policy's order: the smallest goes first       */
+};
+
 /*
  * What a policy knows better than what jobs declare; all or none.  With estimates, run times
  * are those of the type a job runs or would run on.
  */
 struct cost_model_estimates {
-    /* Seconds of work left on the fastest type, at the size asked for; never unknown. */
+    /* Never unknown. */
+    struct cost_model_value (*value)(const void *self, const struct view *view,
+                                     job_id job);
+
+    /* The same as its 'left_s'. */
     double (*left_s)(const void *self, const struct view *view, job_id job);
-
-    /* Its place in the policy's order: the smallest goes first. */
-    int64_t (*key_ns)(const void *self, const struct view *view, job_id job);
-
-    /* What a second of its completion time counts for; 1 for most jobs. */
-    double (*weight)(const void *self, const struct view *view, job_id job);
 
     /* Seconds of work, where it runs, that are expected to be lost if it is stopped now. */
     double (*lost_s)(const void *self, const struct view *view, job_id job);
