@@ -1,8 +1,6 @@
 /* tree.c - treaps over a shared pool of nodes. */
 #include "base/tree.h"
 
-#include <stdbool.h>
-
 #include "base/arena.h"
 
 void tree_pool_init(struct tree_pool *pool, struct arena *arena, uint32_t id_max)
@@ -235,10 +233,9 @@ static uint32_t first_at_most(const struct tree_node *nodes, uint32_t at, int64_
 uint32_t tree_first_at_most(const struct tree_pool *pool, const struct tree *tree,
                             int64_t limit)
 {
-    uint32_t at = tree->root;
-    return at == TREE_NONE || pool->nodes[at].least > limit
-               ? TREE_NONE
-               : first_at_most(pool->nodes, at, limit);
+    return tree_has_at_most(pool, tree, limit)
+               ? first_at_most(pool->nodes, tree->root, limit)
+               : TREE_NONE;
 }
 
 uint32_t tree_next_at_most(const struct tree_pool *pool, uint32_t id, int64_t limit)

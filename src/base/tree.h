@@ -1,6 +1,7 @@
 /* tree.h - numbers in order, with the least of a value below each. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct arena;
@@ -68,6 +69,13 @@ uint32_t tree_prev(const struct tree_pool *pool, uint32_t id);
 /* The last in order before (key, tie), which need not be in the tree, or TREE_NONE. */
 uint32_t tree_last_before(const struct tree_pool *pool, const struct tree *tree,
                           int64_t key, uint64_t tie);
+
+/* Some member has a value of at most 'limit'. */
+static inline bool tree_has_at_most(const struct tree_pool *pool,
+                                    const struct tree *tree, int64_t limit)
+{
+    return tree->root != TREE_NONE && pool->nodes[tree->root].least <= limit;
+}
 
 /* The first in order with a value of at most 'limit', or TREE_NONE; the next one after 'id'. */
 uint32_t tree_first_at_most(const struct tree_pool *pool, const struct tree *tree,

@@ -153,6 +153,27 @@ struct placement_parts placement_parts(uint32_t gpus, uint32_t nodes, uint32_t n
     return (struct placement_parts){ each + 1, more, each, nodes - more };
 }
 
+bool placement_has_nodes(const struct free_index *free, const struct job *job,
+                         uint32_t type)
+{
+    const struct free_shelf *shelf = &free->shelves[type];
+    uint32_t node_max = free->cluster->types[type].node_gpus_max;
+    uint32_t fill_max = node_set_gpus_max(job->set, free->cluster, type);
+    uint32_t large = 0;
+    uint32_t all = 0;
+    if (shelf->gpu_count < job->gpus || fill_max == 0 || job->nodes > job->gpus)
+        return false;
+    if (job->spread && !job->nodes)
+        return true;
+    struct placement_parts parts = placement_parts(job->gpus, job->nodes, fill_max);
+    uint32_t count = parts.small_count > 0 ? parts.small : parts.large;
+    for (; count <= node_max; count++) {
+        all += shelf->by_count[count].count;
+        large += count >= parts.large ? shelf->by_count[count].count : 0;
+    }
+    return large >= parts.large_count && all >= parts.large_count + parts.small_count;
+}
+
 /* What there is on a node that is not down; NULL if it is. */
 static const struct room *room_on(const struct placement_search *search, node_id node,
                                   bool with_vacated)

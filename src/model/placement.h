@@ -68,3 +68,7 @@ struct placement_parts {
  */
 struct placement_parts placement_parts(uint32_t gpus, uint32_t nodes,
                                        uint32_t node_max);
+
+/* Enough nodes of that type have enough free GPUs; nothing else is looked at. */
+bool placement_has_nodes(const struct free_index *free, const struct job *job,
+                         uint32_t type);

@@ -22,6 +22,7 @@
 
 #include "model/cluster.h"
 #include "model/free_index.h"
+#include "model/placement.h"
 #include "policy/berth/berth_internal.h"
 
 #define MOVES_SCANNED 24  /* running jobs of a type that are looked at for a move */
@@ -144,7 +145,7 @@ static uint32_t move_between(struct berth_policy *berth, const struct view *view
         if (view->free->shelves[to].gpu_count == 0)
             break;
         if (can_move(view, plan, id) && (job->types >> to & 1) &&
-            job->gpus <= view->free->shelves[to].gpu_count &&
+            placement_has_nodes(view->free, job, to) &&
             moves_pay(berth, view, id, to) && move_job(berth, view, plan, id, to))
             moved++;
         id = next_candidate(berth, view, from, id);
@@ -251,7 +252,8 @@ void moves_make(struct berth_policy *berth, const struct view *view, struct plan
             continue;
         for (uint32_t from = 0; from < view->cluster->type_count && moved < MOVES_MAX;
              from++)
-            if (from != to)
+            if (from != to &&
+                tree_has_at_most(&berth->running_pool, &berth->running[from], MAY_MOVE))
                 moved += move_between(berth, view, plan, from, to);
     }
     berth->freed_types = berth->grown_types = 0;

@@ -244,7 +244,8 @@ static struct trial_way find_way(struct berth_policy *berth, const struct view *
         ask.types = 1u << t;
         ask.avoid = &berth->aside;
         size_t mark = plan_mark(plan);
-        if (plan_grant_free(plan, id, &ask)) {
+        if (placement_has_nodes(view->free, job, t) &&
+            plan_grant_free(plan, id, &ask)) {
             plan_undo(plan, mark);
             best = (struct trial_way){ .kind = WAY_FREE, .cost = base, .type = t };
             continue;
