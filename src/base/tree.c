@@ -163,8 +163,9 @@ void tree_set_key(struct tree_pool *pool, struct tree *tree, uint32_t id, int64_
 {
     struct tree_node *nodes = pool->nodes;
     uint64_t tie = nodes[id].tie;
-    uint32_t prev = tree_prev(pool, id);
-    uint32_t next = tree_next(pool, id);
+    int64_t before = nodes[id].key;
+    uint32_t prev = key < before ? tree_prev(pool, id) : TREE_NONE;
+    uint32_t next = key > before ? tree_next(pool, id) : TREE_NONE;
     if ((prev != TREE_NONE && !is_before(&nodes[prev], key, tie)) ||
         (next != TREE_NONE && is_before(&nodes[next], key, tie))) {
         tree_remove(pool, tree, id);
