@@ -179,29 +179,13 @@ static void leave_running(struct berth_policy *berth, job_id id)
     clear_timer(berth, id);
 }
 
-/* When it ends, by what is known or guessed. */
-static int64_t end_ns(const struct berth_policy *berth, const struct view *view,
-                      job_id id)
-{
-    const struct job *job = &view->jobs[id];
-    double left_s = value_left_s(berth, view, id);
-    if (job->rate_per_s > 0)
-        left_s *= job->rate_best_per_s / job->rate_per_s;
-    else if (job->type_now < view->cluster->type_count)
-        left_s *= berth_slowness(berth, id, job->type_now);
-    int64_t loaded_ns = job->since_ns + job->load_ns;
-    if (job->state == JOB_LOADING && loaded_ns > view->now_ns)
-        left_s += (double)(loaded_ns - view->now_ns) * 1e-9;
-    return left_s < 4e9 ? view->now_ns + (int64_t)(left_s * 1e9) : INT64_MAX;
-}
-
 /* Put a running job into its two trees, or where it belongs there now. */
 static void order_running(struct berth_policy *berth, const struct view *view,
                           job_id id, bool again)
 {
     const struct job *job = &view->jobs[id];
     uint32_t type = berth->jobs[id].seats_type;
-    int64_t ends_ns = end_ns(berth, view, id);
+    int64_t ends_ns = cost_model_end_ns(&berth->cost_test.model, id);
     double each =
         price_of_stopping(berth, view, id) / (job->gpus_now ? job->gpus_now : 1);
     int64_t price = (int64_t)(fmin(each, 1e9) * 1e6);
@@ -394,8 +378,7 @@ static void berth_observe(void *self, const struct view *view,
             view->jobs[id].waited_ns >= patience_ns(berth, view, id);
     cost_model_observe(&berth->cost_test.model, view, event);
     elastic_observe(&berth->elastic, view, event);
-    if (event_makes_running(event, view) || event_changes_running(event, view) ||
-        (event->kind == EVENT_CHANGED && berth->jobs[id].runs))
+    if (event_makes_running(event, view) || event_changes_running(event, view))
         enter_running(berth, view, id);
     else if (event_ends_running(event, view))
         leave_running(berth, id);
@@ -433,8 +416,8 @@ static void run_timers(struct berth_policy *berth, const struct view *view)
         if (berth->jobs[id].runs) {
             berth->grown_types |=
                 view->jobs[id].types; /* more is left than was known */
-            enter_running(berth, view, id);
             cost_model_renew(&berth->cost_test.model, view, id);
+            enter_running(berth, view, id);
         } else {
             value_renew(berth, view, id);
             enter_again(berth, view, id);

@@ -51,12 +51,12 @@ static int64_t remaining_ns(const struct cost_model *model, const struct view *v
     double left_s = model->estimates->left_s(model->self, view, id);
     if (job_holds_seats(job) && job->rate_per_s > 0)
         left_s *= job->rate_best_per_s / job->rate_per_s;
-    else if (job->state == JOB_PLACED && job->type_now < view->cluster->type_count)
+    else if (job->type_now < view->cluster->type_count)
         left_s *= model->slowness[(size_t)id * TYPES_MAX + job->type_now];
     int64_t loaded_ns = job->anchor_ns + job->load_ns;
     if (job->state == JOB_LOADING && loaded_ns > view->now_ns)
         left_s += ns_to_s(loaded_ns - view->now_ns);
-    return left_s < 9e9 ? (int64_t)(left_s * 1e9) : INT64_MAX;
+    return left_s < 4e9 ? (int64_t)(left_s * 1e9) : INT64_MAX;
 }
 
 static bool is_work_known(const struct cost_model *model, const struct view *view,

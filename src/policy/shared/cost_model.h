@@ -129,6 +129,12 @@ bool cost_model_pays(struct cost_model *model, const struct view *view,
 int64_t cost_model_key_ns(const struct cost_model *model, const struct view *view,
                           job_id job);
 
+/* When a placed or running job is expected to end, as of its last event; INT64_MAX: unknown. */
+static inline int64_t cost_model_end_ns(const struct cost_model *model, job_id job)
+{
+    return model->run_pool.nodes[job].key;
+}
+
 /* Expected time to checkpoint the job now, and to resume it: stop_costs.h. */
 static inline double cost_model_pause_s(const struct cost_model *model,
                                         const struct view *view, job_id job)
