@@ -37,7 +37,7 @@ struct xion_policy {
 
 static int64_t remaining_ns(const struct xion_policy *xion, job_id job)
 {
-    int64_t finish_ns = xion->cost_test.model.run_pool.nodes[job].key;
+    int64_t finish_ns = cost_model_end_ns(&xion->cost_test.model, job);
     return finish_ns == INT64_MAX ? finish_ns : finish_ns - xion->view->now_ns;
 }
 
@@ -52,13 +52,13 @@ static bool comes_later(const void *self, job_id job, int64_t claim_ns)
 static job_id next_longest(const void *self, job_id last, int64_t claim_ns)
 {
     const struct xion_policy *xion = self;
-    const struct cost_model *model = &xion->cost_test.model;
-    job_id job = last == JOB_NONE ? tree_last(&model->run_pool, &model->running)
-                                  : tree_prev(&model->run_pool, last);
+    struct lazy_trees *running = xion->cost_test.model.running;
+    job_id job =
+        last == JOB_NONE ? lazy_trees_last(running, 0) : lazy_trees_prev(running, last);
     while (job != TREE_NONE && !comes_later(self, job, claim_ns)) {
         if (remaining_ns(xion, job) < claim_ns - xion->load_max_ns)
             return JOB_NONE; /* and so have all that end earlier */
-        job = tree_prev(&model->run_pool, job);
+        job = lazy_trees_prev(running, job);
     }
     return job == TREE_NONE ? JOB_NONE : job;
 }

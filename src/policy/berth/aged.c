@@ -65,7 +65,7 @@ static double node_ready_s(const struct berth_policy *berth, const struct view *
         if (!job_can_be_stopped(&view->jobs[id]) ||
             berth->preempt.rule->may_preempt(berth, id, -1) || count == NODE_GPUS_MAX)
             continue;
-        double end_s = (double)berth->running_pool.nodes[id].key * 1e-9;
+        double end_s = (double)lazy_trees_key(berth->running, id) * 1e-9;
         uint32_t at = count++;
         for (; at > 0 && ends[at - 1].key > end_s; at--) {
             ends[at] = ends[at - 1];

@@ -71,14 +71,14 @@ static job_id next_cheapest(const void *self, job_id last, int64_t claim)
 {
     const struct berth_policy *berth = self;
     uint32_t type = last == JOB_NONE ? 0 : berth->jobs[last].seats_type;
-    uint32_t id = last == JOB_NONE ? tree_first(&berth->price_pool, &berth->by_price[0])
-                                   : tree_next(&berth->price_pool, last);
+    uint32_t id = last == JOB_NONE ? lazy_trees_first(berth->by_price, 0)
+                                   : lazy_trees_next(berth->by_price, last);
     for (;;) {
         while (id == TREE_NONE && ++type <= TYPES_MAX)
-            id = tree_first(&berth->price_pool, &berth->by_price[type]);
+            id = lazy_trees_first(berth->by_price, type);
         if (id == TREE_NONE || may_preempt(self, id, claim))
             return id == TREE_NONE ? JOB_NONE : id;
-        id = tree_next(&berth->price_pool, id);
+        id = lazy_trees_next(berth->by_price, id);
     }
 }
 
@@ -86,11 +86,11 @@ static job_id next_cheapest(const void *self, job_id last, int64_t claim)
 static job_id next_longest(const void *self, job_id last, int64_t claim)
 {
     const struct berth_policy *berth = self;
-    const struct cost_model *model = &berth->cost_test.model;
-    job_id id = last == JOB_NONE ? tree_last(&model->run_pool, &model->running)
-                                 : tree_prev(&model->run_pool, last);
+    struct lazy_trees *running = berth->cost_test.model.running;
+    job_id id =
+        last == JOB_NONE ? lazy_trees_last(running, 0) : lazy_trees_prev(running, last);
     while (id != TREE_NONE && !may_preempt(self, id, claim))
-        id = tree_prev(&model->run_pool, id);
+        id = lazy_trees_prev(running, id);
     return id == TREE_NONE ? JOB_NONE : id;
 }
 
@@ -118,14 +118,11 @@ static int berth_init(void *self, const struct view *view, uint64_t seed,
     sizes_init(&berth->trials, run, view->job_max);
     sizes_init(&berth->aged, run, view->job_max);
     preempt_init(&berth->preempt, run, view, &by_order, berth);
-    tree_pool_init(&berth->running_pool, run, view->job_max);
-    tree_pool_init(&berth->price_pool, run, view->job_max);
+    berth->running = lazy_trees_new(run, view->job_max, TYPES_MAX + 1);
+    berth->movers = lazy_trees_new(run, view->job_max, TYPES_MAX + 1);
+    berth->by_price = lazy_trees_new(run, view->job_max, TYPES_MAX + 1);
     heap_pool_init(&berth->timer_pool, run, view->job_max);
     heap_init(&berth->timers);
-    for (uint32_t type = 0; type <= TYPES_MAX; type++) {
-        tree_init(&berth->running[type]);
-        tree_init(&berth->by_price[type]);
-    }
     berth->jobs = arena_array(run, struct berth_job, view->job_max);
     berth->examined = arena_array(run, uint32_t, nodes);
     double cpu_milli = 0;
@@ -173,31 +170,29 @@ static void leave_running(struct berth_policy *berth, job_id id)
     struct berth_job *mine = &berth->jobs[id];
     if (!mine->runs)
         return;
-    tree_remove(&berth->running_pool, &berth->running[mine->seats_type], id);
-    tree_remove(&berth->price_pool, &berth->by_price[mine->seats_type], id);
+    lazy_trees_drop(berth->running, id);
+    lazy_trees_drop(berth->movers, id);
+    lazy_trees_drop(berth->by_price, id);
     mine->runs = false;
     clear_timer(berth, id);
 }
 
-/* Put a running job into its two trees, or where it belongs there now. */
+/* Put a running job into its trees, or where it belongs there now. */
 static void order_running(struct berth_policy *berth, const struct view *view,
-                          job_id id, bool again)
+                          job_id id)
 {
     const struct job *job = &view->jobs[id];
     uint32_t type = berth->jobs[id].seats_type;
     int64_t ends_ns = cost_model_end_ns(&berth->cost_test.model, id);
     double each =
         price_of_stopping(berth, view, id) / (job->gpus_now ? job->gpus_now : 1);
-    int64_t price = (int64_t)(fmin(each, 1e9) * 1e6);
-    int64_t value = berth_runs_fastest(berth, view, id) ? STAYS : MAY_MOVE;
-    if (again) {
-        tree_set_key(&berth->running_pool, &berth->running[type], id, ends_ns, value);
-        tree_set_key(&berth->price_pool, &berth->by_price[type], id, price, 0);
-    } else {
-        tree_insert(&berth->running_pool, &berth->running[type], id, ends_ns, job->id,
-                    value);
-        tree_insert(&berth->price_pool, &berth->by_price[type], id, price, job->id, 0);
-    }
+    lazy_trees_put(berth->running, type, id, ends_ns, job->id);
+    lazy_trees_put(berth->by_price, type, id, (int64_t)(fmin(each, 1e9) * 1e6),
+                   job->id);
+    if (berth_runs_fastest(berth, view, id))
+        lazy_trees_drop(berth->movers, id);
+    else
+        lazy_trees_put(berth->movers, type, id, ends_ns, job->id);
 }
 
 static void enter_running(struct berth_policy *berth, const struct view *view,
@@ -205,22 +200,19 @@ static void enter_running(struct berth_policy *berth, const struct view *view,
 {
     struct berth_job *mine = &berth->jobs[id];
     const struct job *job = &view->jobs[id];
-    bool again = mine->runs;
-    uint32_t type =
-        job->type_now < view->cluster->type_count ? job->type_now : TYPES_MAX;
-    bool same_trees = again && mine->seats_type == type && job_can_be_stopped(job);
-    if (!same_trees)
+    if (!job_can_be_stopped(job)) {
         leave_running(berth, id);
-    if (!job_can_be_stopped(job))
         return;
+    }
+    if (mine->runs)
+        preempt_touch(&berth->preempt, id); /* it may take longer than expected */
     mine->runs = true;
-    mine->seats_type = type;
-    order_running(berth, view, id, same_trees);
+    mine->seats_type =
+        job->type_now < view->cluster->type_count ? job->type_now : TYPES_MAX;
+    order_running(berth, view, id);
     mine->value_until = 0;
     mine->moves_until_ns = 0;
     set_timer(berth, view, id, value_changes_ns(berth, view, id));
-    if (again)
-        preempt_touch(&berth->preempt, id); /* it may take longer than expected */
     if (job->state == JOB_RUNNING && berth->fresh_count < FRESH_MAX)
         berth->fresh[berth->fresh_count++] = id;
 }

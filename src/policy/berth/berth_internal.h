@@ -11,7 +11,7 @@
 
 #include "base/bits.h"
 #include "base/heap.h"
-#include "base/tree.h"
+#include "base/lazy_tree.h"
 #include "model/cluster.h"
 #include "policy/gavel/gavel.h"
 #include "policy/policy.h"
@@ -109,11 +109,9 @@ struct berth_policy {
     uint32_t decisions;     /* since they were looked at last       */
     bool can_grow;          /* GPUs became free since then          */
 
-    struct tree_pool running_pool;
-    struct tree running[TYPES_MAX + 1]; /* by type: expected end, earliest first */
-    struct tree_pool price_pool;
-    struct tree
-        by_price[TYPES_MAX + 1]; /* by type: price when it started, cheapest first */
+    struct lazy_trees *running;  /* by type: expected end, earliest first           */
+    struct lazy_trees *movers;   /* of these, jobs that may gain by a faster type   */
+    struct lazy_trees *by_price; /* by type: price when it started, cheapest first  */
     struct heap_pool timer_pool;
     struct heap timers; /* a guess that changes, or a wait that becomes too long */
 
@@ -237,7 +235,7 @@ void resizes_make(struct berth_policy *berth, const struct view *view,
 static inline double berth_left_s(const struct berth_policy *berth,
                                   const struct view *view, job_id job)
 {
-    int64_t left_ns = berth->running_pool.nodes[job].key - view->now_ns;
+    int64_t left_ns = lazy_trees_key(berth->running, job) - view->now_ns;
     return left_ns > 1000000000 ? (double)left_ns * 1e-9 : 1;
 }
 
@@ -260,10 +258,6 @@ static inline double berth_slowness(const struct berth_policy *berth, job_id job
 {
     return berth->cost_test.model.slowness[(size_t)job * TYPES_MAX + type];
 }
-
-/* Values in the trees of running jobs: a move may pay, now or later, or never does. */
-#define MAY_MOVE 0
-#define STAYS 1
 
 /* No type that the running job may use is faster for it. */
 static inline bool berth_runs_fastest(const struct berth_policy *berth,

@@ -102,7 +102,7 @@ static int64_t moves_until_ns(const struct berth_policy *berth, const struct vie
     if (most_s <= 0)
         return INT64_MIN;
     double needed_s = least_cost_s(berth, view, id) * left_s / most_s;
-    int64_t end_ns = berth->running_pool.nodes[id].key;
+    int64_t end_ns = lazy_trees_key(berth->running, id);
     return needed_s < 4e9 && end_ns > INT64_MIN / 2 ? end_ns - (int64_t)(needed_s * 1e9)
                                                     : INT64_MIN;
 }
@@ -119,19 +119,17 @@ static bool move_can_pay(const struct berth_policy *berth, const struct view *vi
     return view->now_ns < mine->moves_until_ns;
 }
 
-/* The first candidate of this type after 'last' (TREE_NONE: of all); others are marked. */
+/* The first candidate of this type after 'last' (TREE_NONE: of all); others are no more. */
 static uint32_t next_candidate(struct berth_policy *berth, const struct view *view,
                                uint32_t type, uint32_t last)
 {
-    for (;;) {
-        last = last == TREE_NONE
-                   ? tree_first_at_most(&berth->running_pool, &berth->running[type],
-                                        MAY_MOVE)
-                   : tree_next_at_most(&berth->running_pool, last, MAY_MOVE);
-        if (last == TREE_NONE || move_can_pay(berth, view, last))
-            return last;
-        tree_set_value(&berth->running_pool, last, STAYS);
+    uint32_t id = last == TREE_NONE ? lazy_trees_first(berth->movers, type)
+                                    : lazy_trees_next(berth->movers, last);
+    while (id != TREE_NONE && !move_can_pay(berth, view, id)) {
+        lazy_trees_drop(berth->movers, id);
+        id = lazy_trees_next(berth->movers, id);
     }
+    return id;
 }
 
 /* Move jobs of type 'from' into free GPUs of type 'to'; returns how many. */
@@ -186,8 +184,8 @@ static uint32_t next_partner(struct berth_policy *berth, const struct view *view
 {
     if (!gains)
         return next_candidate(berth, view, type, last);
-    return last == TREE_NONE ? tree_first(&berth->running_pool, &berth->running[type])
-                             : tree_next(&berth->running_pool, last);
+    return last == TREE_NONE ? lazy_trees_first(berth->running, type)
+                             : lazy_trees_next(berth->running, last);
 }
 
 static job_id find_trade(struct berth_policy *berth, const struct view *view,
@@ -252,8 +250,7 @@ void moves_make(struct berth_policy *berth, const struct view *view, struct plan
             continue;
         for (uint32_t from = 0; from < view->cluster->type_count && moved < MOVES_MAX;
              from++)
-            if (from != to &&
-                tree_has_at_most(&berth->running_pool, &berth->running[from], MAY_MOVE))
+            if (from != to && lazy_trees_first(berth->movers, from) != TREE_NONE)
                 moved += move_between(berth, view, plan, from, to);
     }
     berth->freed_types = berth->grown_types = 0;

@@ -100,13 +100,13 @@ static bool can_shrink(const struct berth_policy *berth, const struct view *view
 static double wait_for_ends_s(const struct berth_policy *berth, const struct view *view,
                               uint32_t type, uint32_t gpus)
 {
-    uint32_t id = tree_first(&berth->running_pool, &berth->running[type]);
+    uint32_t id = lazy_trees_first(berth->running, type);
     double wait_s = 0;
     uint32_t freed = 0;
     for (uint32_t i = 0; id != TREE_NONE && i < SCANNED_MAX && freed < gpus; i++) {
         wait_s = berth_left_s(berth, view, id);
         freed += view->jobs[id].gpus_now;
-        id = tree_next(&berth->running_pool, id);
+        id = lazy_trees_next(berth->running, id);
     }
     return wait_s;
 }
@@ -154,7 +154,7 @@ static struct shrink find_shrink(const struct berth_policy *berth,
                                  job_id id, uint32_t type, uint32_t gpus)
 {
     struct shrink best = { .job = JOB_NONE };
-    uint32_t other = tree_first(&berth->running_pool, &berth->running[type]);
+    uint32_t other = lazy_trees_first(berth->running, type);
     for (uint32_t i = 0; other != TREE_NONE && i < SCANNED_MAX; i++) {
         const struct job *giver = &view->jobs[other];
         uint32_t there = can_shrink(berth, view, plan, other)
@@ -167,7 +167,7 @@ static struct shrink find_shrink(const struct berth_policy *berth,
                 best =
                     (struct shrink){ other, giver->gpus_now - (gpus - there), gain_s };
         }
-        other = tree_next(&berth->running_pool, other);
+        other = lazy_trees_next(berth->running, other);
     }
     return best;
 }

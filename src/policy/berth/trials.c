@@ -136,7 +136,7 @@ static void try_clearing(struct berth_policy *berth, const struct view *view,
                          const struct plan *plan, const struct job *job, uint32_t type,
                          double base_cost, struct trial_way *best)
 {
-    uint32_t id = tree_first(&berth->price_pool, &berth->by_price[type]);
+    uint32_t id = lazy_trees_first(berth->by_price, type);
     berth->search++;
     for (uint32_t probe = 0; id != TREE_NONE && probe < PROBES_MAX; probe++) {
         const struct seat *seats = view_seats(view, id);
@@ -147,7 +147,7 @@ static void try_clearing(struct berth_policy *berth, const struct view *view,
             berth->examined[node] = berth->search;
             try_node(berth, view, plan, job, base_cost, node, best);
         }
-        id = tree_next(&berth->price_pool, id);
+        id = lazy_trees_next(berth->by_price, id);
     }
 }
 
@@ -164,11 +164,11 @@ static void try_waiting(struct berth_policy *berth, const struct view *view,
     node_id nodes[ENDS_MAX];
     struct room rooms[ENDS_MAX];
     uint32_t count = 0;
-    uint32_t id = tree_first(&berth->running_pool, &berth->running[type]);
+    uint32_t id = lazy_trees_first(berth->running, type);
     for (uint32_t i = 0; id != TREE_NONE && i < ENDS_MAX; i++) {
         const struct job *other = &view->jobs[id];
         double wait_s =
-            fmax((double)(berth->running_pool.nodes[id].key - view->now_ns) * 1e-9, 0);
+            fmax((double)(lazy_trees_key(berth->running, id) - view->now_ns) * 1e-9, 0);
         double cost = base_cost + berth->trial_weight * wait_s;
         if (cost >= best->cost)
             return;
@@ -195,7 +195,7 @@ static void try_waiting(struct berth_policy *berth, const struct view *view,
                 return;
             }
         }
-        id = tree_next(&berth->running_pool, id);
+        id = lazy_trees_next(berth->running, id);
     }
 }
 

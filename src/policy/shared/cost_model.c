@@ -82,13 +82,6 @@ int64_t cost_model_key_ns(const struct cost_model *model, const struct view *vie
     return (int64_t)key_ns;
 }
 
-static void remove_running(struct cost_model *model, job_id job)
-{
-    if (model->runs[job])
-        tree_remove(&model->run_pool, &model->running, job);
-    model->runs[job] = false;
-}
-
 /* Expected end, with the wait for its GPUs and its time to resume. */
 static int64_t expected_end_ns(const struct cost_model *model, const struct view *view,
                                job_id id)
@@ -106,13 +99,8 @@ static int64_t expected_end_ns(const struct cost_model *model, const struct view
 
 static void add_running(struct cost_model *model, const struct view *view, job_id job)
 {
-    int64_t end_ns = expected_end_ns(model, view, job);
-    if (model->runs[job])
-        tree_set_key(&model->run_pool, &model->running, job, end_ns, 0);
-    else
-        tree_insert(&model->run_pool, &model->running, job, end_ns, view->jobs[job].id,
-                    0);
-    model->runs[job] = true;
+    lazy_trees_put(model->running, 0, job, expected_end_ns(model, view, job),
+                   view->jobs[job].id);
 }
 
 /* A placed job starts when the last of its victims has saved its checkpoint. */
@@ -140,29 +128,20 @@ static void observe_running(struct cost_model *model, const struct view *view,
         add_running(model, view, event->job);
     else if ((event_ends_running(event, view) && !job_runs(job)) ||
              event->kind == EVENT_CANCELLED)
-        remove_running(model, event->job);
-}
-
-static void remove_waiting(struct cost_model *model, job_id job)
-{
-    if (model->waits[job])
-        tree_remove(&model->wait_pool, &model->waiting, job);
-    model->waits[job] = false;
+        lazy_trees_drop(model->running, event->job);
 }
 
 static void add_waiting(struct cost_model *model, const struct view *view, job_id job)
 {
-    remove_waiting(model, job);
-    tree_insert(&model->wait_pool, &model->waiting, job,
-                cost_model_key_ns(model, view, job), view->jobs[job].id, 0);
-    model->waits[job] = true;
+    lazy_trees_put(model->waiting, 0, job, cost_model_key_ns(model, view, job),
+                   view->jobs[job].id);
 }
 
 void cost_model_renew(struct cost_model *model, const struct view *view, job_id job)
 {
-    if (model->waits[job])
+    if (lazy_trees_has(model->waiting, job))
         add_waiting(model, view, job);
-    if (model->runs[job])
+    if (lazy_trees_has(model->running, job))
         add_running(model, view, job);
 }
 
@@ -181,7 +160,7 @@ void cost_model_observe(struct cost_model *model, const struct view *view,
     if (event_makes_waiting(event, view) || event_rates_waiting(event, view))
         add_waiting(model, view, event->job);
     else if (event_ends_waiting(event, view))
-        remove_waiting(model, event->job);
+        lazy_trees_drop(model->waiting, event->job);
 }
 
 /* --- what is simulated ------------------------------------------------------------ */
@@ -292,10 +271,10 @@ static void add_running_jobs(struct cost_model *model, const struct view *view,
                              const struct plan *plan)
 {
     uint32_t seen = 0;
-    for (job_id id = tree_first(&model->run_pool, &model->running);
+    for (job_id id = lazy_trees_first(model->running, 0);
          id != TREE_NONE && seen < model->settings.depth;
-         id = tree_next(&model->run_pool, id)) {
-        int64_t end = model->run_pool.nodes[id].key;
+         id = lazy_trees_next(model->running, id)) {
+        int64_t end = lazy_trees_key(model->running, id);
         if (end == INT64_MAX)
             break; /* the ends of all further jobs are unknown */
         if (model->leaves[id] || plan_changes(plan, id))
@@ -348,10 +327,10 @@ static void add_waiting_jobs(struct cost_model *model, const struct view *view,
                              const struct plan *plan, job_id but)
 {
     uint32_t seen = 0;
-    for (job_id id = tree_first(&model->wait_pool, &model->waiting);
+    for (job_id id = lazy_trees_first(model->waiting, 0);
          id != TREE_NONE && seen < 2 * model->settings.depth;
-         id = tree_next(&model->wait_pool, id)) {
-        if (model->wait_pool.nodes[id].key == INT64_MAX)
+         id = lazy_trees_next(model->waiting, id)) {
+        if (lazy_trees_key(model->waiting, id) == INT64_MAX)
             break;
         if (id == but || plan_changes(plan, id))
             continue;
@@ -609,14 +588,10 @@ void cost_model_init(struct cost_model *model, const struct view *view,
     double z = normal_quantile(model->settings.quantile);
     model->slower = exp(z * model->settings.spread);
     model->faster = exp(-z * model->settings.spread);
-    tree_pool_init(&model->run_pool, run, view->job_max);
-    tree_pool_init(&model->wait_pool, run, view->job_max);
-    tree_init(&model->running);
-    tree_init(&model->waiting);
+    model->running = lazy_trees_new(run, view->job_max, 1);
+    model->waiting = lazy_trees_new(run, view->job_max, 1);
     if (model->estimates)
         model->slowness = arena_array(run, double, (size_t)view->job_max *TYPES_MAX);
-    model->runs = arena_array(run, bool, view->job_max);
-    model->waits = arena_array(run, bool, view->job_max);
     model->leaves = arena_array(run, bool, view->job_max);
     model->start_delay_s = arena_array(run, double, view->job_max);
     stop_costs_init(&model->stop_costs, run);

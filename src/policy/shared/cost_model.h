@@ -23,7 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/tree.h"
+#include "base/lazy_tree.h"
 #include "model/plan.h"
 #include "model/view.h"
 #include "predict/stop_costs.h"
@@ -83,11 +83,9 @@ struct cost_model {
     double
         *slowness; /* by [slot * types + type]: time there over that on the fastest */
     double slower, faster; /* factors on the remaining time of beneficiary and victim */
-    struct tree_pool run_pool, wait_pool;
-    struct tree running;   /* placed or running, by expected end */
-    struct tree waiting;   /* by key */
-    bool *runs, *waits;    /* by slot: is in that tree */
-    bool *leaves;          /* by slot: a victim of the swap being examined */
+    struct lazy_trees *running; /* one: placed or running jobs, by expected end */
+    struct lazy_trees *waiting; /* one: by key */
+    bool *leaves;               /* by slot: a victim of the swap being examined */
     double *start_delay_s; /* by slot: wait of a placed job for its victims, at most */
     struct stop_costs stop_costs;
     struct lookahead *base, *ahead;
@@ -132,7 +130,7 @@ int64_t cost_model_key_ns(const struct cost_model *model, const struct view *vie
 /* When a placed or running job is expected to end, as of its last event; INT64_MAX: unknown. */
 static inline int64_t cost_model_end_ns(const struct cost_model *model, job_id job)
 {
-    return model->run_pool.nodes[job].key;
+    return lazy_trees_key(model->running, job);
 }
 
 /* Expected time to checkpoint the job now, and to resume it: stop_costs.h. */
