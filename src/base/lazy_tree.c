@@ -49,7 +49,7 @@ static void settle_member(struct lazy_trees *lazy, uint32_t id)
     uint32_t from = place->stands;
     uint32_t to = place->belongs;
     if (from && from == to && lazy->pool.nodes[id].tie == place->tie) {
-        tree_set_key(&lazy->pool, &lazy->trees[to - 1], id, place->key, 0);
+        tree_set_key(&lazy->pool, &lazy->trees[to - 1], id, place->key);
         return;
     }
     if (from)

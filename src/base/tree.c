@@ -1,6 +1,8 @@
 /* tree.c - treaps over a shared pool of nodes. */
 #include "base/tree.h"
 
+#include <stdbool.h>
+
 #include "base/arena.h"
 
 void tree_pool_init(struct tree_pool *pool, struct arena *arena, uint32_t id_max)
@@ -152,14 +154,7 @@ void tree_remove(struct tree_pool *pool, struct tree *tree, uint32_t id)
     refresh_above(nodes, parent);
 }
 
-void tree_set_value(struct tree_pool *pool, uint32_t id, int64_t value)
-{
-    pool->nodes[id].value = value;
-    refresh_above(pool->nodes, id);
-}
-
-void tree_set_key(struct tree_pool *pool, struct tree *tree, uint32_t id, int64_t key,
-                  int64_t value)
+void tree_set_key(struct tree_pool *pool, struct tree *tree, uint32_t id, int64_t key)
 {
     struct tree_node *nodes = pool->nodes;
     uint64_t tie = nodes[id].tie;
@@ -169,12 +164,10 @@ void tree_set_key(struct tree_pool *pool, struct tree *tree, uint32_t id, int64_
     if ((prev != TREE_NONE && !is_before(&nodes[prev], key, tie)) ||
         (next != TREE_NONE && is_before(&nodes[next], key, tie))) {
         tree_remove(pool, tree, id);
-        tree_insert(pool, tree, id, key, tie, value);
+        tree_insert(pool, tree, id, key, tie, nodes[id].value);
         return;
     }
     nodes[id].key = key;
-    if (nodes[id].value != value)
-        tree_set_value(pool, id, value);
 }
 
 uint32_t tree_next(const struct tree_pool *pool, uint32_t id)
@@ -217,9 +210,13 @@ uint32_t tree_last_before(const struct tree_pool *pool, const struct tree *tree,
     return found;
 }
 
-/* In the subtree of 'at', where there is one. */
-static uint32_t first_at_most(const struct tree_node *nodes, uint32_t at, int64_t limit)
+uint32_t tree_first_at_most(const struct tree_pool *pool, const struct tree *tree,
+                            int64_t limit)
 {
+    const struct tree_node *nodes = pool->nodes;
+    uint32_t at = tree->root;
+    if (at == TREE_NONE || nodes[at].least > limit)
+        return TREE_NONE;
     for (;;) {
         uint32_t left = nodes[at].left;
         if (left != TREE_NONE && nodes[left].least <= limit)
@@ -228,28 +225,5 @@ static uint32_t first_at_most(const struct tree_node *nodes, uint32_t at, int64_
             return at;
         else
             at = nodes[at].right;
-    }
-}
-
-uint32_t tree_first_at_most(const struct tree_pool *pool, const struct tree *tree,
-                            int64_t limit)
-{
-    return tree_has_at_most(pool, tree, limit)
-               ? first_at_most(pool->nodes, tree->root, limit)
-               : TREE_NONE;
-}
-
-uint32_t tree_next_at_most(const struct tree_pool *pool, uint32_t id, int64_t limit)
-{
-    const struct tree_node *nodes = pool->nodes;
-    for (;;) {
-        uint32_t right = nodes[id].right;
-        if (right != TREE_NONE && nodes[right].least <= limit)
-            return first_at_most(nodes, right, limit);
-        while (nodes[id].parent != TREE_NONE && nodes[nodes[id].parent].right == id)
-            id = nodes[id].parent;
-        id = nodes[id].parent;
-        if (id == TREE_NONE || nodes[id].value <= limit)
-            return id;
     }
 }

@@ -1,7 +1,6 @@
 /* tree.h - numbers in order, with the least of a value below each. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct arena;
@@ -47,11 +46,8 @@ void tree_insert(struct tree_pool *pool, struct tree *tree, uint32_t id, int64_t
                  uint64_t tie, int64_t value);
 void tree_remove(struct tree_pool *pool, struct tree *tree, uint32_t id);
 
-void tree_set_value(struct tree_pool *pool, uint32_t id, int64_t value);
-
-/* Give a member another key and value; cheap where it keeps its place. */
-void tree_set_key(struct tree_pool *pool, struct tree *tree, uint32_t id, int64_t key,
-                  int64_t value);
+/* Give a member another key; cheap where it keeps its place. */
+void tree_set_key(struct tree_pool *pool, struct tree *tree, uint32_t id, int64_t key);
 
 static inline uint32_t tree_first(const struct tree_pool *pool, const struct tree *tree)
 {
@@ -70,14 +66,6 @@ uint32_t tree_prev(const struct tree_pool *pool, uint32_t id);
 uint32_t tree_last_before(const struct tree_pool *pool, const struct tree *tree,
                           int64_t key, uint64_t tie);
 
-/* Some member has a value of at most 'limit'. */
-static inline bool tree_has_at_most(const struct tree_pool *pool,
-                                    const struct tree *tree, int64_t limit)
-{
-    return tree->root != TREE_NONE && pool->nodes[tree->root].least <= limit;
-}
-
-/* The first in order with a value of at most 'limit', or TREE_NONE; the next one after 'id'. */
+/* The first in order with a value of at most 'limit', or TREE_NONE. */
 uint32_t tree_first_at_most(const struct tree_pool *pool, const struct tree *tree,
                             int64_t limit);
-uint32_t tree_next_at_most(const struct tree_pool *pool, uint32_t id, int64_t limit);
