@@ -210,7 +210,6 @@ static void enter_running(struct berth_policy *berth, const struct view *view,
     mine->seats_type =
         job->type_now < view->cluster->type_count ? job->type_now : TYPES_MAX;
     order_running(berth, view, id);
-    mine->value_until = 0;
     mine->moves_until_ns = 0;
     set_timer(berth, view, id, value_changes_ns(berth, view, id));
     if (job->state == JOB_RUNNING && berth->fresh_count < FRESH_MAX)
@@ -408,6 +407,7 @@ static void run_timers(struct berth_policy *berth, const struct view *view)
         if (berth->jobs[id].runs) {
             berth->grown_types |=
                 view->jobs[id].types; /* more is left than was known */
+            berth->jobs[id].value_until = 0;
             cost_model_renew(&berth->cost_test.model, view, id);
             enter_running(berth, view, id);
         } else {

@@ -64,7 +64,7 @@ struct berth_job {
     bool in_rounds;         /* a trial job beyond their share: counts as best effort */
     bool is_apart;          /* on the list 'apart'                                */
 
-    /* While it waits, what it is; while it runs, its key is no larger than this one. */
+    /* Until it makes steps, what it is; then its key is no larger than this one. */
     struct cost_model_value value;
 };
 
@@ -146,7 +146,7 @@ void value_observe(struct berth_policy *berth, const struct view *view,
                    const struct event *event);
 double value_left_s(const void *self, const struct view *view, job_id job);
 
-/* A waiting job's is looked up while it cannot have changed. */
+/* Of a job that makes no steps it is looked up while it cannot have changed. */
 struct cost_model_value value_of(const void *self, const struct view *view, job_id job);
 
 /* A running job's key is larger than this. */

@@ -48,6 +48,12 @@
 #define RENEW_STEP 1.1   /* factors that have changed by less are not renewed */
 #define URGENT_STEP 1.25 /* urgency is looked at again when it has risen by this */
 
+/* Or did, since it was started: what it has left may be less than when that was found. */
+static bool makes_steps(const struct job *job)
+{
+    return job->state > JOB_LOADING;
+}
+
 /* The work done at which the guess was made last: none, 60 s, 120 s, 240 s, … */
 static double level_s(double done_s, double first_s)
 {
@@ -71,9 +77,9 @@ static bool is_declared(const struct job *job, double steps)
     return job->steps_total > 0 && steps < job->steps_total;
 }
 
-double value_left_s(const void *self, const struct view *view, job_id id)
+static double find_left_s(const struct berth_policy *berth, const struct view *view,
+                          job_id id)
 {
-    const struct berth_policy *berth = self;
     const struct job *job = &view->jobs[id];
     double steps = job_steps(job, view->now_ns);
     double done_s = work_reached_s(berth, view, id);
@@ -185,7 +191,9 @@ void value_observe(struct berth_policy *berth, const struct view *view,
 {
     struct berth_job *mine = &berth->jobs[event->job];
     const struct job *job = &view->jobs[event->job];
-    mine->value_until = 0;
+    if ((event->kind != EVENT_PLACED && event->kind != EVENT_STARTED) ||
+        makes_steps(job))
+        mine->value_until = 0;
     if (event->kind == EVENT_FINISHED)
         work_history_count(&berth->history, job);
     if (event->kind == EVENT_STOPPED || event->kind == EVENT_LOST)
@@ -242,7 +250,7 @@ static struct cost_model_value find_value(const struct berth_policy *berth,
                                           const struct view *view, job_id id)
 {
     const struct job *job = &view->jobs[id];
-    double left_s = value_left_s(berth, view, id);
+    double left_s = find_left_s(berth, view, id);
     double good_s = work_to_good_s(berth, view, id);
     double load_s = (double)job->load_ns * 1e-9;
     double weight = own_weight(berth, view, id);
@@ -277,13 +285,21 @@ struct cost_model_value value_of(const void *self, const struct view *view, job_
 {
     const struct berth_policy *berth = self;
     struct berth_job *mine = &berth->jobs[id];
-    if (view->jobs[id].state != JOB_WAITING || mine->urgency > 1)
+    if (makes_steps(&view->jobs[id]) || mine->urgency > 1)
         return find_value(berth, view, id);
     if (!is_value_known(berth, id)) {
         mine->value = find_value(berth, view, id);
         mine->value_until = value_lasts(berth, view->jobs[id].steps_total > 0);
     }
     return mine->value;
+}
+
+double value_left_s(const void *self, const struct view *view, job_id id)
+{
+    const struct berth_policy *berth = self;
+    return makes_steps(&view->jobs[id]) || !is_value_known(berth, id)
+               ? find_left_s(berth, view, id)
+               : berth->jobs[id].value.left_s;
 }
 
 /*
@@ -309,6 +325,8 @@ static void bound_key(const struct berth_policy *berth, const struct view *view,
 bool value_exceeds(const struct berth_policy *berth, const struct view *view, job_id id,
                    int64_t key_ns)
 {
+    if (!makes_steps(&view->jobs[id]))
+        return value_of(berth, view, id).key_ns > key_ns;
     if (!is_value_known(berth, id))
         bound_key(berth, view, id);
     return berth->jobs[id].value.key_ns > key_ns &&
