@@ -152,8 +152,8 @@ static bool find_ready(const struct berth_policy *berth, const struct view *view
 
 static void clear_nodes(struct bits *nodes)
 {
-    for (node_id node; (node = bits_next(nodes, 0)) != BITS_NONE;)
-        bits_clear(nodes, node);
+    while (nodes->count > 0)
+        bits_clear(nodes, bits_next(nodes, 0));
 }
 
 /* Keep nodes for a job that cannot start now, unless it could not on an empty cluster. */

@@ -121,8 +121,7 @@ static int berth_init(void *self, const struct view *view, uint64_t seed,
     berth->running = lazy_trees_new(run, view->job_max, TYPES_MAX + 1);
     berth->movers = lazy_trees_new(run, view->job_max, TYPES_MAX + 1);
     berth->by_price = lazy_trees_new(run, view->job_max, TYPES_MAX + 1);
-    heap_pool_init(&berth->timer_pool, run, view->job_max);
-    heap_init(&berth->timers);
+    timer_heap_init(&berth->timers, run, view->job_max);
     berth->jobs = arena_array(run, struct berth_job, view->job_max);
     berth->examined = arena_array(run, uint32_t, nodes);
     double cpu_milli = 0;
@@ -148,21 +147,12 @@ static int berth_init(void *self, const struct view *view, uint64_t seed,
     return objective_start(berth, view, seed, run, err);
 }
 
-static void clear_timer(struct berth_policy *berth, job_id id)
+static void set_timer(struct berth_policy *berth, job_id id, int64_t at_ns)
 {
-    if (berth->jobs[id].timed)
-        heap_remove(&berth->timer_pool, &berth->timers, id);
-    berth->jobs[id].timed = false;
-}
-
-static void set_timer(struct berth_policy *berth, const struct view *view, job_id id,
-                      int64_t at_ns)
-{
-    clear_timer(berth, id);
     if (at_ns == INT64_MAX)
-        return;
-    heap_push(&berth->timer_pool, &berth->timers, id, at_ns, view->jobs[id].id);
-    berth->jobs[id].timed = true;
+        timer_heap_remove(&berth->timers, id);
+    else
+        timer_heap_set(&berth->timers, id, at_ns);
 }
 
 static void leave_running(struct berth_policy *berth, job_id id)
@@ -174,7 +164,7 @@ static void leave_running(struct berth_policy *berth, job_id id)
     lazy_trees_drop(berth->movers, id);
     lazy_trees_drop(berth->by_price, id);
     mine->runs = false;
-    clear_timer(berth, id);
+    timer_heap_remove(&berth->timers, id);
 }
 
 /* Put a running job into its trees, or where it belongs there now. */
@@ -211,7 +201,7 @@ static void enter_running(struct berth_policy *berth, const struct view *view,
         job->type_now < view->cluster->type_count ? job->type_now : TYPES_MAX;
     order_running(berth, view, id);
     mine->moves_until_ns = 0;
-    set_timer(berth, view, id, value_changes_ns(berth, view, id));
+    set_timer(berth, id, value_changes_ns(berth, view, id));
     if (job->state == JOB_RUNNING && berth->fresh_count < FRESH_MAX)
         berth->fresh[berth->fresh_count++] = id;
 }
@@ -281,7 +271,7 @@ static void enter_waiting(struct berth_policy *berth, const struct view *view,
     int64_t changes_ns = value_changes_ns(berth, view, id);
     int64_t aged_ns =
         job->class == CLASS_BE && !mine->aged ? ages_ns(berth, view, id) : INT64_MAX;
-    set_timer(berth, view, id, changes_ns < aged_ns ? changes_ns : aged_ns);
+    set_timer(berth, id, changes_ns < aged_ns ? changes_ns : aged_ns);
 }
 
 static void leave_waiting(struct berth_policy *berth, const struct view *view,
@@ -291,7 +281,7 @@ static void leave_waiting(struct berth_policy *berth, const struct view *view,
     sizes_remove(&berth->trials, view, id);
     sizes_remove(&berth->aged, view, id);
     quit_queue(berth, id);
-    clear_timer(berth, id);
+    timer_heap_remove(&berth->timers, id);
 }
 
 /* Of the GPUs it has, or will have when others have left them. */
@@ -399,10 +389,8 @@ static void enter_again(struct berth_policy *berth, const struct view *view, job
 /* Guesses that are exceeded, deadlines that come near, and waits that have become too long. */
 static void run_timers(struct berth_policy *berth, const struct view *view)
 {
-    while (berth->timers.top != HEAP_NONE &&
-           berth->timer_pool.nodes[berth->timers.top].key <= view->now_ns) {
-        job_id id = berth->timers.top;
-        clear_timer(berth, id);
+    while (timer_heap_next_ns(&berth->timers) <= view->now_ns) {
+        job_id id = timer_heap_pop(&berth->timers);
         berth->stirred = true;
         if (berth->jobs[id].runs) {
             berth->grown_types |=
@@ -552,9 +540,7 @@ static int64_t berth_wake_ns(const void *self, const struct view *view)
     const struct berth_policy *berth = self;
     bool any = berth->waiting.job_count + berth->trials.job_count > 0 ||
                (view->cluster->type_count > 1 && view->free->gpu_count > 0);
-    int64_t timer_ns = any && berth->timers.top != HEAP_NONE
-                           ? berth->timer_pool.nodes[berth->timers.top].key
-                           : INT64_MAX;
+    int64_t timer_ns = any ? timer_heap_next_ns(&berth->timers) : INT64_MAX;
     int64_t sizes_ns = elastic_wake_ns(&berth->elastic, view);
     int64_t aged_ns = aged_wake_ns(berth, view);
     timer_ns = aged_ns < timer_ns ? aged_ns : timer_ns;

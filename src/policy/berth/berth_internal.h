@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "base/bits.h"
-#include "base/heap.h"
 #include "base/lazy_tree.h"
+#include "base/timer_heap.h"
 #include "model/cluster.h"
 #include "policy/gavel/gavel.h"
 #include "policy/policy.h"
@@ -41,7 +41,6 @@
 /* What the policy keeps about a live job. */
 struct berth_job {
     bool runs;              /* in 'running' and 'by_price'                           */
-    bool timed;             /* in 'timers'                                           */
     bool aged;              /* has waited too long: in 'aged' too while it waits      */
     bool keeps;             /* nodes are kept for it, until it starts                 */
     bool by_age;            /* started for that: only trial jobs preempt it           */
@@ -112,8 +111,8 @@ struct berth_policy {
     struct lazy_trees *running;  /* by type: expected end, earliest first           */
     struct lazy_trees *movers;   /* of these, jobs that may gain by a faster type   */
     struct lazy_trees *by_price; /* by type: price when it started, cheapest first  */
-    struct heap_pool timer_pool;
-    struct heap timers; /* a guess that changes, or a wait that becomes too long */
+    struct timer_heap
+        timers; /* a guess that changes, or a wait that becomes too long */
 
     double gpus_per_cpu_milli, gpus_per_mib; /* of the whole cluster */
     double gang_powers[GANG_POWERS];         /* GPUs ^ GANG */
