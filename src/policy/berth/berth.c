@@ -504,6 +504,7 @@ static int berth_decide(void *self, const struct view *view, struct plan *plan,
 {
     struct berth_policy *berth = self;
     berth->view = view;
+    berth->turn++;
     run_timers(berth, view);
     bool reported = berth->reported && !berth->stirred;
     berth->reported = berth->stirred = false;

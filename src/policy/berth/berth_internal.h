@@ -65,6 +65,10 @@ struct berth_job {
 
     /* Until it makes steps, what it is; then its key is no larger than this one. */
     struct cost_model_value value;
+
+    /* While it makes steps: its key in that decision. */
+    int64_t key_ns;
+    uint64_t key_turn;
 };
 
 #define FRESH_MAX 64
@@ -136,6 +140,7 @@ struct berth_policy {
     int64_t kept_until_ns; /* when the first of them is expected to start */
     uint32_t *examined;    /* by node: the search in which it was looked at */
     uint32_t search;
+    uint64_t turn; /* number of this decision, or of the next one */
     const struct view *view;
 };
 

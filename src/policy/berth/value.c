@@ -329,8 +329,13 @@ bool value_exceeds(const struct berth_policy *berth, const struct view *view, jo
         return value_of(berth, view, id).key_ns > key_ns;
     if (!is_value_known(berth, id))
         bound_key(berth, view, id);
-    return berth->jobs[id].value.key_ns > key_ns &&
-           find_value(berth, view, id).key_ns > key_ns;
+    struct berth_job *mine = &berth->jobs[id];
+    if (mine->value.key_ns <= key_ns)
+        return false;
+    if (mine->key_turn != berth->turn)
+        mine->key_ns = find_value(berth, view, id).key_ns;
+    mine->key_turn = berth->turn;
+    return mine->key_ns > key_ns;
 }
 
 int64_t value_changes_ns(const struct berth_policy *berth, const struct view *view,
