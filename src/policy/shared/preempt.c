@@ -531,19 +531,20 @@ static struct preempt_need need_per_node(const struct job *job, uint32_t node_ma
     return need;
 }
 
-static struct preempt_search search_for(const struct view *view, job_id id)
+static void start_search(struct preempt_search *search, const struct view *view,
+                         job_id id)
 {
     const struct job *job = &view->jobs[id];
-    struct preempt_search search = { .job = job, .id = id };
-    if (job->gpus == 0)
-        search.needs[TYPE_NONE] =
-            (struct preempt_need){ .allowed = true, .alone = true };
+    search->job = job;
+    search->id = id;
+    search->needs[TYPE_NONE] =
+        (struct preempt_need){ .allowed = job->gpus == 0, .alone = true };
     for (uint32_t type = 0; type < view->cluster->type_count; type++) {
         uint32_t node_max = node_set_gpus_max(job->set, view->cluster, type);
-        if ((job->types >> type & 1) && node_max > 0)
-            search.needs[type] = need_per_node(job, node_max);
+        search->needs[type] = (job->types >> type & 1) && node_max > 0
+                                  ? need_per_node(job, node_max)
+                                  : (struct preempt_need){ .allowed = false };
     }
-    return search;
 }
 
 /* A victim on none of the nodes that the beneficiary may use would not help. */
@@ -589,7 +590,8 @@ bool preempt_for(struct preempt *preempt, const struct view *view, struct plan *
                  job_id id, int64_t claim)
 {
     const struct job *job = &view->jobs[id];
-    struct preempt_search search = search_for(view, id);
+    struct preempt_search search;
+    start_search(&search, view, id);
 
     /* Nodes vacated by this plan are not recorded: then a failure is not remembered. */
     bool plain = !plan_vacates(plan) && !preempt->avoid && view->calendar->count == 0;
