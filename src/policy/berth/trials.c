@@ -25,7 +25,7 @@
 #define ON_NODE_MAX 64 /* jobs on one node */
 #define ENDS_MAX 32    /* ends of running jobs that are looked at */
 
-enum way_kind { WAY_NONE, WAY_FREE, WAY_CLEAR, WAY_WAIT };
+enum way_kind { WAY_NONE, WAY_TAKEN, WAY_FREE, WAY_CLEAR, WAY_WAIT };
 
 struct trial_way {
     enum way_kind kind;
@@ -227,7 +227,7 @@ static bool take_way(struct berth_policy *berth, const struct view *view,
     return false;
 }
 
-/* The cheapest way over all types. */
+/* The cheapest way over all types; one that costs nothing is taken. */
 static struct trial_way find_way(struct berth_policy *berth, const struct view *view,
                                  struct plan *plan, job_id id)
 {
@@ -246,6 +246,8 @@ static struct trial_way find_way(struct berth_policy *berth, const struct view *
         size_t mark = plan_mark(plan);
         if (placement_has_nodes(view->free, job, t) &&
             plan_grant_free(plan, id, &ask)) {
+            if (base <= 0)
+                return (struct trial_way){ .kind = WAY_TAKEN }; /* none costs less */
             plan_undo(plan, mark);
             best = (struct trial_way){ .kind = WAY_FREE, .cost = base, .type = t };
             continue;
@@ -272,6 +274,8 @@ static bool place_trial(struct berth_policy *berth, const struct view *view,
     if (job->gpus == 0)
         return plan_grant(plan, id, NULL);
     struct trial_way way = find_way(berth, view, plan, id);
+    if (way.kind == WAY_TAKEN)
+        return true;
     if (way.kind == WAY_NONE)
         return clear_nodes(berth, view, plan, id);
     return take_way(berth, view, plan, id, &way);
