@@ -1,4 +1,4 @@
-/* lazy_tree.c - trees whose members take their places when the order is asked for. */
+/* lazy_tree.c - trees in which members take their places when the order is asked for. */
 #include "base/lazy_tree.h"
 
 #include "base/arena.h"

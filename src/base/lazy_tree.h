@@ -1,5 +1,5 @@
 /*
- * lazy_tree.h - trees whose members take their places when the order is asked for.
+ * lazy_tree.h - trees in which members take their places when the order is asked for.
  *
  * A job is started, resumes, is found to take longer and ends, and each of these changes its key;
  * only now and then is the first of all jobs asked for.  So a change is noted, and carried out
