@@ -1,10 +1,12 @@
 /* world.c - a small cluster and its jobs, for tests of policies and plans. */
 #include "support/world.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "model/free_index.h"
+#include "model/sharing.h"
 #include "support/state_check.h"
 
 static void open_state(struct world *w)
@@ -140,7 +142,7 @@ job_id world_queued(struct world *w, struct job job)
         job.types = ((uint32_t)1 << w->cluster.type_count) - 1;
     if (job.weight == 0)
         job.weight = 1;
-    job.kind = KIND_NONE;
+    job.kind = w->kind ? throughput_find(&w->rates, w->kind) : KIND_NONE;
     job.rate_best_per_s = 1;
     if (job.gpus > 0)
         job.rate_best_per_s = throughput_best(&w->rates, &job, &job.type_best);
@@ -177,6 +179,23 @@ job_id world_running_on(struct world *w, node_id node, struct job job)
     struct ask ask = ASK_DEFAULT;
     ask.avoid = &avoid;
     return place_and_start(w, world_queued(w, job), &ask);
+}
+
+job_id world_beside(struct world *w, job_id host, struct job job)
+{
+    struct ask ask = ASK_DEFAULT;
+    double rates[2];
+    ask.beside = host;
+    job_id id = place_and_start(w, world_queued(w, job), &ask);
+    const struct job *both[2] = { world_job(w, host), world_job(w, id) };
+    assert_true(sharing_rates(w->state.view.rates, both[0], both[1], both[0]->type_now,
+                              both[0]->gpus_now, both[0]->spread_now, rates));
+    world_apply(w, (struct event){ .kind = EVENT_PROGRESS,
+                                   .job = host,
+                                   .steps = job_steps(both[0], w->state.view.now_ns),
+                                   .rate_per_s = rates[0],
+                                   .loss = NAN });
+    return id;
 }
 
 struct plan *world_plan(struct world *w)

@@ -34,6 +34,7 @@ struct world {
     struct arena arena;
     struct cluster cluster;
     struct throughput rates;
+    const char *kind; /* in 'rates', of the jobs that are added next; NULL: none */
     struct state state;
     struct plan *plan;
     bool planning; /* between plan_begin() and plan_end() */
@@ -79,6 +80,9 @@ bool world_apply(struct world *w, struct event event);
 job_id world_queued(struct world *w, struct job job);
 job_id world_running(struct world *w, struct job job);
 job_id world_running_on(struct world *w, node_id node, struct job job);
+
+/* Add a job that shares the GPUs of one that runs; both have their rates of the pair. */
+job_id world_beside(struct world *w, job_id host, struct job job);
 
 /*
  * For a job that may use some nodes only: "n1,n2", or NULL.  'exact': those of the nodelist
