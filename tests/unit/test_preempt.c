@@ -222,6 +222,44 @@ static void a_gang_gets_the_node_that_must_be_among_its_own(void **state)
     world_release(&s->w);
 }
 
+static job_id runs_beside(struct scene *scene, job_id host, uint32_t gpus, double work)
+{
+    job_id job = world_beside(&scene->w, host,
+                              (struct job){ .gpus = gpus, .steps_total = work });
+    struct event event = { .kind = EVENT_ADOPTED, .job = job };
+    preempt_observe(&scene->preempt, &scene->w.state.view, &event);
+    return job;
+}
+
+static void two_that_share_gpus_are_preempted_together(void **state)
+{
+    struct scene *s = open_scene("2xv100:4");
+    job_id host = runs_on(s, 0, 4, 300);
+    job_id second = runs_beside(s, host, 4, 100);
+    job_id other = runs_on(s, 1, 4, 90);
+    job_id new = world_queued(&s->w, (struct job){ .gpus = 4 });
+    world_plan(&s->w);
+    assert_true(make_room(s, new, 80));
+    assert_true(world_waits_for(&s->w, new, host));
+    assert_true(world_waits_for(&s->w, new, second));
+    assert_false(plan_changes(s->w.plan, other));
+    world_release(&s->w);
+}
+
+static void one_of_two_that_share_gpus_is_not_preempted_alone(void **state)
+{
+    struct scene *s = open_scene("2xv100:4");
+    job_id host = runs_on(s, 0, 4, 300);
+    runs_beside(s, host, 4, 40);
+    job_id other = runs_on(s, 1, 4, 100);
+    job_id new = world_queued(&s->w, (struct job){ .gpus = 4 });
+    world_plan(&s->w);
+    assert_true(make_room(s, new, 50));
+    assert_false(plan_changes(s->w.plan, host));
+    assert_true(world_waits_for(&s->w, new, other));
+    world_release(&s->w);
+}
+
 RUN_CASES(TEST(jobs_with_the_most_work_are_preempted_first),
           TEST(jobs_below_the_claim_are_not_preempted),
           TEST(jobs_that_would_not_help_are_not_preempted),
@@ -231,4 +269,6 @@ RUN_CASES(TEST(jobs_with_the_most_work_are_preempted_first),
           TEST(only_jobs_on_its_nodes_are_preempted),
           TEST(no_job_is_preempted_on_other_nodes),
           TEST(a_failed_search_says_nothing_of_other_nodes),
-          TEST(a_gang_gets_the_node_that_must_be_among_its_own));
+          TEST(a_gang_gets_the_node_that_must_be_among_its_own),
+          TEST(two_that_share_gpus_are_preempted_together),
+          TEST(one_of_two_that_share_gpus_is_not_preempted_alone));

@@ -44,6 +44,7 @@ void preempt_init(struct preempt *preempt, struct arena *run, const struct view 
     preempt->rooms = arena_array(run, struct room, cluster->node_count);
     preempt->seen = arena_array(run, uint32_t, cluster->node_count);
     preempt->victims = arena_array(run, job_id, view->job_max);
+    preempt->walked = arena_array(run, uint32_t, view->job_max);
     preempt->shares = arena_array(run, struct preempt_share,
                                   2 * (size_t)cluster->gpu_count + view->job_max);
     preempt->on_node = arena_array(run, uint32_t, cluster->node_count);
@@ -224,6 +225,15 @@ static uint64_t find_barred(const struct view *view,
     return calendar_barred(view, search->id, node, view->jobs[victim].grace_ns);
 }
 
+/* Its GPUs become free with it: no job shares them, or one that has to stop as well. */
+static bool vacates_gpus(const struct preempt *preempt, const struct view *view,
+                         const struct plan *plan, job_id victim)
+{
+    job_id partner = view->jobs[victim].partner;
+    return partner == JOB_NONE || preempt->walked[partner] == preempt->walk ||
+           !plan_holds(plan, partner);
+}
+
 /* Add what the candidate holds, node by node. */
 static void count_candidate(struct preempt *preempt, const struct view *view,
                             const struct plan *plan, struct preempt_search *search,
@@ -231,6 +241,8 @@ static void count_candidate(struct preempt *preempt, const struct view *view,
 {
     const struct job *leaver = &view->jobs[victim];
     const struct seat *seats = view_seats(view, victim);
+    bool vacates = vacates_gpus(preempt, view, plan, victim);
+    preempt->walked[victim] = preempt->walk;
     for (uint32_t i = 0; i < leaver->seats.count; i++) {
         node_id node = seats[i].node;
         struct preempt_need *need = &search->needs[view->cluster->nodes[node].type];
@@ -242,11 +254,11 @@ static void count_candidate(struct preempt *preempt, const struct view *view,
             plan_room(plan, node, room);
         }
         bool held = room_holds(room, search->job, need->each);
-        room->gpus |= seats[i].gpus;
+        room->gpus |= vacates ? seats[i].gpus : 0;
         room->gpus &= ~find_barred(view, search, node, victim);
         room->cpu_milli += seats[i].cpu_milli;
         room->mem_mib += seats[i].mem_mib;
-        need->gpus += seat_gpu_count(&seats[i]);
+        need->gpus += vacates ? seat_gpu_count(&seats[i]) : 0;
         if (!held && room_holds(room, search->job, need->each))
             need->found++;
     }

@@ -46,6 +46,7 @@ struct preempt {
     uint32_t walk;
     job_id *victims; /* the candidates visited, in order */
     uint32_t victim_count;
+    uint32_t *walked; /* by slot: the search in which it was visited last */
 
     struct preempt_share *shares; /* which job holds what on which node */
     uint32_t share_used, share_free;
