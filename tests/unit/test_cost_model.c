@@ -284,6 +284,27 @@ static void what_is_not_declared_is_modelled_or_measured(void **state)
 
 WORLD_FIXTURE(/* nodes= */ 1, /* gpus_per_node= */ 4);
 
+/*
+ * Two share four GPUs at 0.6 of their rates alone.  The first ends after 600 s, the second after
+ * 1000 s: only then do the GPUs become free.
+ *     keep: 600 + 1000, beneficiary at 1100                                2700
+ *     swap: beneficiary at 100, then alone: 100 + 360, 460 + 600           1620
+ */
+static void gpus_that_two_share_become_free_with_the_last(void **state)
+{
+    struct world *w = *state;
+    job_id pair[2];
+    pair[0] = world_running(w, a_job(4, 360, 0, 0));
+    pair[1] = world_beside(w, pair[0], a_job(4, 600, 0, 0));
+    job_id new = world_queued(w, a_job(4, 100, 0, 0));
+    begin(w, exact);
+
+    assert_true(ask(w, new, pair, 2));
+    assert_true(NEAR(price.wait_saved_s, 1000));
+    assert_true(NEAR(price.gain_s, 2700 - 1620));
+    assert_false(ask(w, new, &pair[1], 1)); /* the other one keeps the GPUs */
+}
+
 RUN_CASES(CASE(a_swap_of_two_is_the_difference_of_their_ends),
           CASE(gpus_on_nodes_it_may_not_use_do_not_count), CASE(a_second_decides),
           CASE(the_gain_must_exceed_theta_times_the_waste),
@@ -296,4 +317,5 @@ RUN_CASES(CASE(a_swap_of_two_is_the_difference_of_their_ends),
           CASE(a_wait_is_stretched_by_those_yet_to_come),
           CASE(a_victim_that_has_just_begun_needs_a_larger_gain),
           CASE(unknown_work_preempts_no_job_and_is_guessed),
-          CASE(what_is_not_declared_is_modelled_or_measured));
+          CASE(what_is_not_declared_is_modelled_or_measured),
+          CASE(gpus_that_two_share_become_free_with_the_last));

@@ -184,16 +184,30 @@ static uint32_t include_node(struct cost_model *model, const struct view *view,
 
 static void add_releases(struct cost_model *model, const struct view *view,
                          const struct plan *plan, struct lookahead *ahead,
-                         const struct seat *seats, uint32_t count, double at_s)
+                         const struct seat *seats, uint32_t count, bool frees,
+                         double at_s)
 {
     for (uint32_t i = 0; i < count; i++) {
         uint32_t node = include_node(model, view, plan, seats[i].node);
-        uint32_t gpus = seat_gpu_count(&seats[i]);
+        uint32_t gpus = frees ? seat_gpu_count(&seats[i]) : 0;
         if (node != LOOKAHEAD_NOWHERE && (gpus > 0 || model->estimates))
             lookahead_add_end(ahead, (struct lookahead_end){ at_s, node, gpus,
                                                              seats[i].cpu_milli,
                                                              seats[i].mem_mib });
     }
+}
+
+bool cost_model_frees_gpus(const struct cost_model *model, const struct view *view,
+                           job_id id)
+{
+    job_id partner = view->jobs[id].partner;
+    if (partner == JOB_NONE || !model->runs[partner])
+        return true;
+    if (!model->runs[id])
+        return false;
+    int64_t end_ns = model->run_pool.nodes[id].key;
+    int64_t other_ns = model->run_pool.nodes[partner].key;
+    return end_ns > other_ns || (end_ns == other_ns && id > partner);
 }
 
 static const struct seat *seats_of(const struct view *view, job_id id,
@@ -282,7 +296,10 @@ static void add_running_jobs(struct cost_model *model, const struct view *view,
         uint32_t count;
         const struct seat *seats = seats_of(view, id, &count);
         double at_s = fmax(ns_to_s(end - view->now_ns), 0);
-        add_releases(model, view, plan, model->base, seats, count, at_s);
+        job_id partner = view->jobs[id].partner;
+        bool frees = (partner != JOB_NONE && model->leaves[partner]) ||
+                     cost_model_frees_gpus(model, view, id);
+        add_releases(model, view, plan, model->base, seats, count, frees, at_s);
         seen++;
     }
 }
@@ -316,7 +333,7 @@ static void add_planned_changes(struct cost_model *model, const struct view *vie
                 fmax(due_s, cost_model_pause_s(model, view, pending_shares[p].victim));
         if (change->kind == CHANGE_GRANT)
             add_releases(model, view, plan, model->base, plan_seats(plan, change),
-                         change->seat_count,
+                         change->seat_count, change->beside == JOB_NONE,
                          due_s + run_where_granted_s(view, plan, change, &job));
         else if (change->kind == CHANGE_REVOKE && !plan_holds(plan, change->job))
             lookahead_add_job(model->base, job);
@@ -415,6 +432,17 @@ static void build_base(struct cost_model *model, const struct cost_model_swap *s
         model->leaves[swap->victims[i]] = false;
 }
 
+/* The GPUs of a pair are vacated once, and only if both are victims. */
+static bool vacates_gpus(const struct cost_model *model,
+                         const struct cost_model_swap *swap, job_id victim)
+{
+    job_id partner = swap->view->jobs[victim].partner;
+    bool both = partner == JOB_NONE;
+    for (uint32_t i = 0; i < swap->count && !both; i++)
+        both = swap->victims[i] == partner;
+    return both && cost_model_frees_gpus(model, swap->view, victim);
+}
+
 /* Sum of completion times if all jobs are left in place. */
 static double sum_if_kept_s(struct cost_model *model,
                             const struct cost_model_swap *swap, double *ret_start_s)
@@ -426,7 +454,8 @@ static double sum_if_kept_s(struct cost_model *model,
         uint32_t count;
         const struct seat *seats = seats_of(swap->view, swap->victims[i], &count);
         double end_s = victim_end_s(model, swap, swap->victims[i]);
-        add_releases(model, swap->view, swap->plan, ahead, seats, count, end_s);
+        add_releases(model, swap->view, swap->plan, ahead, seats, count,
+                     vacates_gpus(model, swap, swap->victims[i]), end_s);
         sum_s += weight_of(model, swap->view, swap->victims[i]) * end_s;
     }
     struct lookahead_job beneficiary =
@@ -454,12 +483,13 @@ static void move_victim_gpus(struct cost_model *model,
     for (uint32_t i = 0; i < swap->count; i++) {
         uint32_t count;
         const struct seat *seats = seats_of(swap->view, swap->victims[i], &count);
+        bool vacates = vacates_gpus(model, swap, swap->victims[i]);
         for (uint32_t s = 0; s < count; s++) {
             uint32_t at = model->node_number[seats[s].node];
             if (at == 0)
                 continue; /* not part of the simulation */
             const struct lookahead_node *node = &ahead->nodes[at - 1];
-            uint32_t gpus = seat_gpu_count(&seats[s]);
+            uint32_t gpus = vacates ? seat_gpu_count(&seats[s]) : 0;
             uint32_t rest = gpus < node->free ? gpus : node->free;
             uint32_t cpus = least_of(seats[s].cpu_milli, node->cpu_milli);
             uint32_t mem = least_of(seats[s].mem_mib, node->mem_mib);

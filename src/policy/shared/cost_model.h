@@ -133,6 +133,10 @@ static inline int64_t cost_model_end_ns(const struct cost_model *model, job_id j
     return lazy_trees_key(model->running, job);
 }
 
+/* Of two jobs that share GPUs, the one that is expected to end last frees them. */
+bool cost_model_frees_gpus(const struct cost_model *model, const struct view *view,
+                           job_id job);
+
 /* Expected time to checkpoint the job now, and to resume it: stop_costs.h. */
 static inline double cost_model_pause_s(const struct cost_model *model,
                                         const struct view *view, job_id job)
