@@ -33,12 +33,13 @@ struct trial_way {
     uint32_t type;
     node_id node;
     uint32_t count;
-    job_id victims[ON_NODE_MAX];
+    job_id victims[2 * ON_NODE_MAX];
 };
 
-/* A job that could vacate a node. */
+/* A job that could vacate a node, or two that share GPUs there. */
 struct tenant {
     job_id job;
+    job_id partner; /* or JOB_NONE */
     double waste_gpu_s;
     struct room_part part;
 };
@@ -57,7 +58,28 @@ static void add_to_room(struct room *room, const struct room_part *part)
     room->mem_mib += part->mem_mib;
 }
 
-/* The jobs on a node that may be preempted, the cheapest GPU first. */
+static bool may_clear(const struct berth_policy *berth, const struct view *view,
+                      const struct plan *plan, job_id id)
+{
+    return !berth->jobs[id].trial && !plan_changes(plan, id) &&
+           job_is_preemptible(&view->jobs[id]);
+}
+
+/* A partner has to go as well: its part of the node, and what that costs. */
+static void add_partner(const struct berth_policy *berth, const struct view *view,
+                        struct tenant *tenant)
+{
+    const struct job *partner = &view->jobs[tenant->partner];
+    const struct seat *seats = view_seats(view, tenant->partner);
+    for (uint32_t s = 0; s < partner->seats.count; s++)
+        if (seats[s].node == tenant->part.node) {
+            tenant->part.cpu_milli += seats[s].cpu_milli;
+            tenant->part.mem_mib += seats[s].mem_mib;
+        }
+    tenant->waste_gpu_s += price_of_stopping(berth, view, tenant->partner);
+}
+
+/* The jobs on a node that may be preempted, the cheapest GPU first; pairs once. */
 static uint32_t list_tenants(struct berth_policy *berth, const struct view *view,
                              const struct plan *plan, node_id node,
                              struct tenant *tenants)
@@ -68,10 +90,15 @@ static uint32_t list_tenants(struct berth_policy *berth, const struct view *view
     for (job_id id; count < ON_NODE_MAX &&
                     (id = preempt_next_on_node(&berth->preempt, node, &cursor,
                                                &part)) != JOB_NONE;) {
-        if (berth->jobs[id].trial || plan_changes(plan, id) ||
-            !job_is_preemptible(&view->jobs[id]))
+        job_id partner = view->jobs[id].partner;
+        if (!may_clear(berth, view, plan, id) ||
+            (partner != JOB_NONE &&
+             (partner < id || !may_clear(berth, view, plan, partner))))
             continue;
-        struct tenant tenant = { id, price_of_stopping(berth, view, id), part };
+        struct tenant tenant = { id, partner, price_of_stopping(berth, view, id),
+                                 part };
+        if (partner != JOB_NONE)
+            add_partner(berth, view, &tenant);
         uint32_t at = count++;
         double each = tenant.waste_gpu_s / fmax(bits_count(part.gpus), 0.1);
         for (; at > 0 && tenants[at - 1].waste_gpu_s /
@@ -82,6 +109,16 @@ static uint32_t list_tenants(struct berth_policy *berth, const struct view *view
         tenants[at] = tenant;
     }
     return count;
+}
+
+static double pause_of(const struct berth_policy *berth, const struct view *view,
+                       const struct tenant *tenant)
+{
+    const struct cost_model *model = &berth->cost_test.model;
+    double pause_s = cost_model_pause_s(model, view, tenant->job);
+    return tenant->partner == JOB_NONE
+               ? pause_s
+               : fmax(pause_s, cost_model_pause_s(model, view, tenant->partner));
 }
 
 /* The cheapest jobs to preempt on this node, if that is better than the best way so far. */
@@ -117,8 +154,7 @@ static void try_node(struct berth_policy *berth, const struct view *view,
         if (kept[i])
             continue;
         waste += tenants[i].waste_gpu_s;
-        pause_s = fmax(
-            pause_s, cost_model_pause_s(&berth->cost_test.model, view, tenants[i].job));
+        pause_s = fmax(pause_s, pause_of(berth, view, &tenants[i]));
     }
     double cost = base_cost + berth->trial_weight * pause_s + waste;
     if (cost >= best->cost)
@@ -128,8 +164,11 @@ static void try_node(struct berth_policy *berth, const struct view *view,
                                 .type = view->cluster->nodes[node].type,
                                 .node = node };
     for (uint32_t i = 0; i < used; i++)
-        if (!kept[i])
+        if (!kept[i]) {
             best->victims[best->count++] = tenants[i].job;
+            if (tenants[i].partner != JOB_NONE)
+                best->victims[best->count++] = tenants[i].partner;
+        }
 }
 
 static void try_clearing(struct berth_policy *berth, const struct view *view,
@@ -173,9 +212,9 @@ static void try_waiting(struct berth_policy *berth, const struct view *view,
         if (cost >= best->cost)
             return;
         const struct seat *seats = view_seats(view, id);
-        for (uint32_t s = 0; s < other->seats.count && end_is_certain(view, other) &&
-                             !plan_changes(plan, id) && job_can_be_stopped(other);
-             s++) {
+        bool frees = end_is_certain(view, other) && other->partner == JOB_NONE &&
+                     !plan_changes(plan, id) && job_can_be_stopped(other);
+        for (uint32_t s = 0; s < other->seats.count && frees; s++) {
             uint32_t n = 0;
             while (n < count && nodes[n] != seats[s].node)
                 n++;
