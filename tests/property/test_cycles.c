@@ -64,7 +64,9 @@ static const char *const settings[] = { NULL,
                                         "age=60s",
                                         "objective=makespan",
                                         "objective=fairness",
-                                        "objective=cost" };
+                                        "objective=cost",
+                                        "sharing=true",
+                                        "sharing=true" };
 
 static double draw_work_s(struct rng *rng, bool equal)
 {
@@ -130,6 +132,8 @@ static void no_job_is_stopped_over_and_over(void **state)
         make_jobs(&world, &rng);
         world.setup.policy = &policy_berth;
         world.setup.settings = settings[rng_below(&rng, COUNT(settings))];
+        if (world.setup.settings && strstr(world.setup.settings, "sharing"))
+            random_world_add_sharing(&world, seed.now);
         world.setup.unchecked = true;
         world.setup.observer = (struct engine_observer){ .event = count_stops };
         engine_run_play(&run, &world.setup);

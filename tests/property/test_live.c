@@ -235,21 +235,28 @@ static void users_before(void *self, struct engine_run *run, int64_t now_ns)
         now_ns + rng_below(&users->rng, users->pace_ms) * SECOND / 1000 + 1;
 }
 
+static bool has_setting(const struct policy *policy, const char *name)
+{
+    for (const struct field *param = policy->params; param && param->name; param++)
+        if (strcmp(param->name, name) == 0)
+            return true;
+    return false;
+}
+
 /* Draw settings of the policy, or NULL. */
 static const char *draw_settings(const struct policy *policy, struct rng *rng)
 {
     static const char *const texts[] = {
-        "worth=xion", "sharing=true", "sharing=true,round=5s",
+        "worth=xion", "sharing=true", "sharing=true",
         "round=10s",  "hysteresis=0", "compat=released"
     };
     static const char *const names[] = { "worth", "sharing",    "sharing",
                                          "round", "hysteresis", "compat" };
     uint32_t choice = rng_below(rng, 10);
-    for (const struct field *param = policy->params; choice < 6 && param && param->name;
-         param++)
-        if (strcmp(param->name, names[choice]) == 0)
-            return texts[choice];
-    return NULL;
+    if (choice >= 6 || !has_setting(policy, names[choice]))
+        return NULL;
+    return choice == 2 && has_setting(policy, "round") ? "sharing=true,round=5s"
+                                                       : texts[choice];
 }
 
 /*

@@ -1,5 +1,5 @@
 /*
- * Gavel policies that let jobs share GPUs, in worlds with known rates of pairs: the state is
+ * Policies that let jobs share GPUs, in worlds with known rates of pairs: the state is
  * consistent after every event, no plan is refused, every job ends once, a job that must not
  * share never does, and the same seed gives the same run.
  */
@@ -36,11 +36,14 @@ static const char *const policies[] = {
     "gavel-cost-slo,sharing=true",
     "gavel-hierarchical,sharing=true",
     "gavel-las,sharing=true,compat=released",
+    "berth,sharing=true",
+    "berth,sharing=true,age=60s",
 };
 #define POLICIES (sizeof policies / sizeof *policies)
 
 struct seen {
     uint64_t shared, exchanged;
+    bool trials_apart; /* no trial job may share */
 };
 
 static void count_event(void *self, const struct view *view, const struct event *event)
@@ -55,6 +58,9 @@ static void count_event(void *self, const struct view *view, const struct event 
         return;
     double rates[2];
     seen->shared++;
+    if (seen->trials_apart)
+        assert_true(job->class == CLASS_BE &&
+                    view->jobs[job->partner].class == CLASS_BE);
     assert_true(sharing_rates(view->rates, job, &view->jobs[job->partner],
                               job->type_now, job->gpus_now, job->spread_now, rates));
 }
@@ -68,6 +74,7 @@ static uint64_t run_world(const char *text, uint64_t seed, struct seen *seen)
     const char *settings;
     if (policy_parse(text, &policy, &settings, &err) < 0)
         fail_msg("%s", err.text);
+    seen->trials_apart = strncmp(text, "berth", 5) == 0;
     /* The published rules ignore CPU and memory, and some jobs never end. */
     bool released = strstr(text, "compat=released") != NULL;
     random_world_make(&world, &kinds[released ? 0 : seed % KINDS], seed);

@@ -371,7 +371,7 @@ static void a_choice_among_thousands_is_no_different(void **state)
  * on one node could make: jobs stop without a pause here, and a trial job's waiting counts so
  * much that waiting for an end is never cheaper, unless one is due at once.
  */
-static uint64_t cleared, cleared_all[4],
+static uint64_t cleared, cleared_all[5],
     left_waiting; /* jobs that were preempted for trial jobs */
 
 /* GPUs that trial jobs have, or get by this plan; as best-effort jobs or not. */
@@ -469,7 +469,8 @@ static void a_trial_job_starts_at_once_under_every_objective(void **state)
     static const char *const objectives[] = { "trial_weight=1e6",
                                               "trial_weight=1e6,objective=makespan",
                                               "trial_weight=1e6,objective=fairness",
-                                              "trial_weight=1e6,objective=cost" };
+                                              "trial_weight=1e6,objective=cost",
+                                              "trial_weight=1e6,sharing=true" };
     struct policy watched = policy_berth;
     watched.decide = berth_decide;
     FOR_EVERY_SEED(seed, SEEDS / 3)
@@ -480,6 +481,8 @@ static void a_trial_job_starts_at_once_under_every_objective(void **state)
         random_world_make(&world, &kinds[seed.now % 4], seed.now);
         for (uint32_t s = 0; s < world.setup.spec_count; s++)
             world.specs[s].pause_ns = 0;
+        if (strstr(objectives[i], "sharing"))
+            random_world_add_sharing(&world, seed.now);
         world.setup.policy = &watched;
         world.setup.settings = objectives[i];
         world.setup.unchecked = true;
@@ -493,10 +496,10 @@ static void a_trial_job_starts_at_once_under_every_objective(void **state)
     }
     for (uint32_t i = 0; i < sizeof objectives / sizeof *objectives; i++)
         assert_true(getenv("BERTH_SEED") || cleared_all[i] > SEEDS / 3);
-    print_message(
-        "# %d preemptions for trial jobs, %d decisions in which one waits\n",
-        (int)(cleared_all[0] + cleared_all[1] + cleared_all[2] + cleared_all[3]),
-        (int)left_waiting);
+    print_message("# %d preemptions for trial jobs, %d decisions in which one waits\n",
+                  (int)(cleared_all[0] + cleared_all[1] + cleared_all[2] +
+                        cleared_all[3] + cleared_all[4]),
+                  (int)left_waiting);
     assert_true(getenv("BERTH_SEED") || left_waiting > 100);
 }
 

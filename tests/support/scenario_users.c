@@ -62,10 +62,12 @@ const char *scenario_draw_settings(struct scenario *s, const struct policy *poli
         { "round", "round=60s" },         { "sharing", "sharing=true,round=120s" },
         { "hysteresis", "hysteresis=0" },
     };
-    static const char *const objectives[] = { NULL, "objective=makespan",
-                                              "objective=fairness", "objective=cost" };
+    static const char *const berths[] = {
+        NULL,           "objective=makespan",  "objective=fairness", "objective=cost",
+        "sharing=true", "sharing=true,age=60s"
+    };
     if (has_param(policy, "objective"))
-        return objectives[rng_below(&s->rng, 4)];
+        return berths[rng_below(&s->rng, 6)];
     uint32_t choice = rng_below(&s->rng, 8);
     return choice < 5 && has_param(policy, texts[choice][0]) ? texts[choice][1] : NULL;
 }

@@ -9,6 +9,7 @@
  *     trials.c   trial jobs first, each where it costs least              FitGpp
  *     aged.c     jobs that have waited too long, oldest first
  *     (here)     all others in order: free room, else a swap that pays    Xion
+ *     pairs.c    two jobs on the same GPUs, with the setting 'sharing'    Gavel
  *     moves.c    moves to faster GPUs, and trades                         Gavel
  *     resizes.c  how many GPUs an elastic job gets                        SLAQ
  *
@@ -24,7 +25,8 @@
  * times and back.  A share is a mean over a half-life of a day: it moves by a tenth only after
  * hours of use or when a user comes or goes.  So between two such changes a victim never
  * preempts its beneficiary, and their number is bounded by the time and the jobs submitted.
- * Trades raise a potential (moves.c); a move ends on a type on which the job is faster by the
+ * Trades raise a potential (moves.c), and moves into and out of pairs lower another that trades and
+ * moves lower as well (pairs.c); a move ends on a type on which the job is faster by the
  * table, whatever it reports.  Sizes do not go round either (resizes.c).  Jobs that started
  * because they waited too long are preempted by trial jobs alone.  With another objective jobs
  * take turns (objective.c).
@@ -42,6 +44,7 @@
 #include "model/free_index.h"
 #include "model/reasons.h"
 #include "policy/berth/berth_internal.h"
+#include "policy/berth/pairs.h"
 
 #define SWAPS_MAX 16    /* preemptions tested in one decision             */
 #define RETRY_PARTS 128 /* of a job's run time: after one a test is made again */
@@ -371,6 +374,7 @@ static void berth_observe(void *self, const struct view *view,
     else if (event_ends_waiting(event, view))
         leave_waiting(berth, view, id);
     count_gpus(berth, view, id);
+    pairs_observe(berth, view, id);
     aged_observe(berth, view, id);
     if (berth->programme)
         berth->programme->observe(berth->programme_self, view, event);
@@ -530,6 +534,7 @@ static int berth_decide(void *self, const struct view *view, struct plan *plan,
     } else {
         aged_place(berth, view, plan, scratch);
         place_others(berth, view, plan);
+        pairs_start(berth, view, plan);
         moves_make(berth, view, plan);
     }
     resizes_make(berth, view, plan, waiting > 0, freed);
@@ -700,6 +705,8 @@ static const struct field berth_params[] = {
       1, 1e9 },
     { "floor", FIELD_NUMBER, AT(floor), "0.4", "share",
       "of an equal share that no elastic job falls below when sizes are set", 0, 1 },
+    { "sharing", FIELD_FLAG, AT(sharing), "false", NULL,
+      "two jobs may share GPUs if it is known how fast both then run" },
     { 0 },
 };
 

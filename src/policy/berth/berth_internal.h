@@ -69,6 +69,7 @@ struct berth_job {
     /* While it makes steps: its key in that decision. */
     int64_t key_ns;
     uint64_t key_turn;
+    bool shares;            /* of 'sharing_count'                                 */
 };
 
 #define FRESH_MAX 64
@@ -87,6 +88,7 @@ struct berth_policy {
     double trial_weight;
     int64_t age_ns;
     double floor; /* part of an equal share that no elastic job falls below */
+    bool sharing; /* two jobs may share GPUs                                 */
 
     const struct policy *programme; /* Gavel's, for another objective; or NULL */
     struct gavel_policy *programme_self;
@@ -124,6 +126,7 @@ struct berth_policy {
     uint32_t aged_gpus;      /* and by jobs that started because they waited too long */
     double aged_debt_gpu_s;  /* GPU time that these have had beyond their share       */
     int64_t aged_debt_ns;    /* when it was that much                                 */
+    uint32_t sharing_count;  /* waiting and running jobs that may share GPUs       */
     job_id fresh[FRESH_MAX]; /* jobs that may find another to trade with */
     uint32_t fresh_count;
     bool

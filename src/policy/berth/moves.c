@@ -24,6 +24,7 @@
 #include "model/free_index.h"
 #include "model/placement.h"
 #include "policy/berth/berth_internal.h"
+#include "policy/berth/pairs.h"
 
 #define MOVES_SCANNED 24  /* running jobs of a type that are looked at for a move */
 #define TRADES_SCANNED 48 /* and for a trade */
@@ -253,6 +254,7 @@ void moves_make(struct berth_policy *berth, const struct view *view, struct plan
             if (from != to && lazy_trees_first(berth->movers, from) != TREE_NONE)
                 moved += move_between(berth, view, plan, from, to);
     }
+    pairs_move(berth, view, plan, berth->freed_types != 0);
     berth->freed_types = berth->grown_types = 0;
     make_trades(berth, view, plan);
 }

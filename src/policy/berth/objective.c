@@ -21,10 +21,12 @@
  * there are no trial jobs all this is as in Gavel's policy.
  */
 #include "base/arena.h"
+#include "base/error.h"
 #include "base/param.h"
 #include "model/cluster.h"
 #include "policy/berth/berth_internal.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdalign.h>
 #include <stddef.h>
@@ -97,6 +99,8 @@ int objective_start(struct berth_policy *berth, const struct view *view, uint64_
     const char *name = name_programme(berth, view);
     if (!name)
         return 0;
+    if (berth->sharing)
+        return error_set(err, -EINVAL, "sharing=true needs objective=completion");
     berth->programme = policy_find(name);
     berth->programme_self =
         arena_alloc(run, 1, berth->programme->self_size, alignof(max_align_t));
