@@ -6,7 +6,7 @@
  *
  *     p + q  >=  PAIR_LEAST
  *
- * so that it does more than the two would by turns, and only of jobs whose rates together are known
+ * so that it does more than the two would by turns, and only of jobs with known rates together
  * (model/sharing.h).  From the time that both have left alone follows when each ends if the
  * pair lasts until the first of them does:
  *
@@ -38,7 +38,7 @@
  * Trial jobs, jobs that started because they waited too long, elastic jobs and jobs that stay
  * until they end take no part; nor does a job that would miss its deadline by it.
  *
- * After Gavel (OSDI 2020), whose programmes choose shares of time for pairs.
+ * After Gavel (OSDI 2020): its programmes choose shares of time for pairs.
  */
 #include "policy/berth/pairs.h"
 
@@ -198,12 +198,12 @@ static void pass_ends(const struct berth_policy *berth, const struct view *view,
     while (ends->gpus < gpus && ends->next != TREE_NONE) {
         const struct job *job = &view->jobs[ends->next];
         if (cost_model_frees_gpus(model, view, ends->next)) {
-            int64_t at_ns = model->run_pool.nodes[ends->next].key;
+            int64_t at_ns = lazy_trees_key(model->running, ends->next);
             ends->at_s = fmax((double)(at_ns - view->now_ns) * 1e-9, 0);
             ends->gpus += job->gpus_now;
             ends->type = job->type_now;
         }
-        ends->next = tree_next(&model->run_pool, ends->next);
+        ends->next = lazy_trees_next(model->running, ends->next);
     }
     ends->gpus = ends->gpus > gpus ? ends->gpus - gpus : 0;
 }
@@ -216,7 +216,7 @@ static struct waiter look_at_waiting(const struct berth_policy *berth,
         .id = id,
         .left_s = value_left_s(berth, view, id),
         .load_s = cost_model_load_s(&berth->cost_test.model, view, id),
-        .weight = value_estimates.weight(berth, view, id)
+        .weight = value_estimates.value(berth, view, id).weight
     };
     double slowness = ends->at_s > 0 && ends->type < view->cluster->type_count
                           ? berth_slowness(berth, id, ends->type)
@@ -240,7 +240,7 @@ static double join_gain_s(const struct berth_policy *berth, const struct view *v
     double spared_gpu_s = view->jobs[waiter->id].gpus * (waiter->apart_s - held_s);
     return waiter->weight * (waiter->end_s - ends.second_s) +
            (berth->theta - 1) * spared_gpu_s -
-           value_estimates.weight(berth, view, host) * (ends.host_s - place.host_s);
+           value_estimates.value(berth, view, host).weight * (ends.host_s - place.host_s);
 }
 
 /* The host beside which it gains most; JOB_NONE: it gains beside none. */
@@ -253,7 +253,7 @@ static job_id find_host(const struct berth_policy *berth, const struct view *vie
     for (uint32_t type = 0; type < view->cluster->type_count; type++) {
         if (!(job->types >> type & 1))
             continue;
-        uint32_t id = tree_first(&berth->running_pool, &berth->running[type]);
+        uint32_t id = lazy_trees_first(berth->running, type);
         for (uint32_t i = 0; id != TREE_NONE && i < HOSTS_SCANNED; i++) {
             if (view->jobs[id].gpus_now == job->gpus &&
                 may_be_host(berth, view, plan, id)) {
@@ -261,7 +261,7 @@ static job_id find_host(const struct berth_policy *berth, const struct view *vie
                 best = gain > best_s ? id : best;
                 best_s = gain > best_s ? gain : best_s;
             }
-            id = tree_next(&berth->running_pool, id);
+            id = lazy_trees_next(berth->running, id);
         }
     }
     return best;
@@ -272,9 +272,9 @@ void pairs_start(struct berth_policy *berth, const struct view *view, struct pla
     const struct cost_model *model = &berth->cost_test.model;
     if (berth->sharing_count < 2)
         return;
-    struct ends_to_come ends = { .next = tree_first(&model->run_pool, &model->running),
+    struct ends_to_come ends = { .next = lazy_trees_first(model->running, 0),
                                  .type = TYPE_NONE };
-    uint32_t id = tree_first(&model->wait_pool, &model->waiting);
+    uint32_t id = lazy_trees_first(model->waiting, 0);
     for (uint32_t i = 0; id != TREE_NONE && i < SECONDS_SCANNED; i++) {
         const struct job *job = &view->jobs[id];
         if (!plan_changes(plan, id)) {
@@ -289,7 +289,7 @@ void pairs_start(struct berth_policy *berth, const struct view *view, struct pla
             if (host != JOB_NONE)
                 plan_grant_free(plan, id, &ask);
         }
-        id = tree_next(&model->wait_pool, id);
+        id = lazy_trees_next(model->waiting, id);
     }
 }
 
@@ -396,12 +396,12 @@ static void leave_pairs(const struct berth_policy *berth, const struct view *vie
 {
     uint32_t moved = 0;
     for (uint32_t type = 0; type < view->cluster->type_count; type++) {
-        uint32_t id = tree_first(&berth->running_pool, &berth->running[type]);
+        uint32_t id = lazy_trees_first(berth->running, type);
         for (uint32_t i = 0; id != TREE_NONE && i < HOSTS_SCANNED; i++) {
             if (view->free->gpu_count == 0 || moved >= MOVES_MAX)
                 return;
             moved += leave_pair(berth, view, plan, id);
-            id = tree_next(&berth->running_pool, id);
+            id = lazy_trees_next(berth->running, id);
         }
     }
 }
@@ -475,12 +475,12 @@ static bool move_running(const struct berth_policy *berth, const struct view *vi
     for (uint32_t type = 0; type < view->cluster->type_count; type++) {
         if (!(view->jobs[id].types >> type & 1) || (berth->kept_types >> type & 1))
             continue;
-        uint32_t other = tree_first(&berth->running_pool, &berth->running[type]);
+        uint32_t other = lazy_trees_first(berth->running, type);
         for (uint32_t i = 0; other != TREE_NONE && i < HOSTS_SCANNED; i++) {
             if (other != id && other != view->jobs[id].partner &&
                 view->jobs[other].gpus_now == view->jobs[id].gpus_now)
                 try_other(berth, view, plan, &mine, other, &best);
-            other = tree_next(&berth->running_pool, other);
+            other = lazy_trees_next(berth->running, other);
         }
     }
     if (best.other == JOB_NONE)

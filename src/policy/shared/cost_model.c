@@ -201,12 +201,12 @@ bool cost_model_frees_gpus(const struct cost_model *model, const struct view *vi
                            job_id id)
 {
     job_id partner = view->jobs[id].partner;
-    if (partner == JOB_NONE || !model->runs[partner])
+    if (partner == JOB_NONE || !lazy_trees_has(model->running, partner))
         return true;
-    if (!model->runs[id])
+    if (!lazy_trees_has(model->running, id))
         return false;
-    int64_t end_ns = model->run_pool.nodes[id].key;
-    int64_t other_ns = model->run_pool.nodes[partner].key;
+    int64_t end_ns = lazy_trees_key(model->running, id);
+    int64_t other_ns = lazy_trees_key(model->running, partner);
     return end_ns > other_ns || (end_ns == other_ns && id > partner);
 }
 
