@@ -7,12 +7,13 @@ extern const struct policy policy_berth;
  * A and B suit each other, as D and C do; A and C, and B and D, do less so.  Two of kind A slow
  * each other to less than half.
  */
-static const char table[] = "kind,type,gpus,rate,beside,rate_beside\n"
-                            "A,v100,1,1,,\nB,v100,1,1,,\nC,v100,1,1,,\nD,v100,1,1,,\n"
-                            "A,k80,1,0.2,,\nB,k80,1,0.2,,\nC,k80,1,0.2,,\nD,k80,1,0.2,,\n"
-                            "A,v100,1,0.9,B,0.9\nC,v100,1,0.9,D,0.9\n"
-                            "A,v100,1,0.65,C,0.65\nB,v100,1,0.65,D,0.65\n"
-                            "A,v100,1,0.4,A,0.4\n";
+static const char table[] =
+    "kind,type,gpus,rate,beside,rate_beside\n"
+    "A,v100,1,1,,\nB,v100,1,1,,\nC,v100,1,1,,\nD,v100,1,1,,\n"
+    "A,k80,1,0.2,,\nB,k80,1,0.2,,\nC,k80,1,0.2,,\nD,k80,1,0.2,,\n"
+    "A,v100,1,0.9,B,0.9\nC,v100,1,0.9,D,0.9\n"
+    "A,v100,1,0.65,C,0.65\nB,v100,1,0.65,D,0.65\n"
+    "A,v100,1,0.4,A,0.4\n";
 
 static struct world world;
 

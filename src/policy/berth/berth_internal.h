@@ -69,7 +69,7 @@ struct berth_job {
     /* While it makes steps: its key in that decision. */
     int64_t key_ns;
     uint64_t key_turn;
-    bool shares;            /* of 'sharing_count'                                 */
+    bool shares; /* of 'sharing_count'                                 */
 };
 
 #define FRESH_MAX 64

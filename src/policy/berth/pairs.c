@@ -54,15 +54,15 @@
  * Chosen on seeds 1 to 6 of the workloads gavel and mixed; docs/policies/berth.md says what others
  * would do.
  */
-#define PAIR_LEAST 1.2     /* what both do together, in parts of their rates alone */
-#define MOVE_LEAST 0.02    /* of the time until a job ends that a move has to save */
-#define HELD 0.5           /* seconds that one counts by which a host's GPUs are held longer */
+#define PAIR_LEAST 1.2  /* what both do together, in parts of their rates alone */
+#define MOVE_LEAST 0.02 /* of the time until a job ends that a move has to save */
+#define HELD 0.5 /* seconds that one counts by which a host's GPUs are held longer */
 #define SECONDS_SCANNED 16 /* waiting jobs that are looked at */
 #define HOSTS_SCANNED 48   /* running jobs of a type that are looked at for one job */
 #define MOVES_MAX 8        /* in one decision */
 
 /* A place on GPUs of a type, beside a job or alone. */
-struct place {
+struct pair_place {
     uint32_t type;
     job_id host;   /* JOB_NONE: alone */
     double host_s; /* until it ends if it stays alone */
@@ -76,10 +76,10 @@ struct ends {
 /* A running job as it is now. */
 struct runner {
     job_id id;
-    double left_s;      /* of work, on its fastest type */
-    double end_s;       /* until it ends */
-    double partner_s;   /* and until its partner does; 0: it has none */
-    struct place place; /* without it */
+    double left_s;           /* of work, on its fastest type */
+    double end_s;            /* until it ends */
+    double partner_s;        /* and until its partner does; 0: it has none */
+    struct pair_place place; /* without it */
 };
 
 /* --- two jobs together ---------------------------------------------------------------- */
@@ -111,8 +111,8 @@ static struct ends pair_ends(double host_s, double second_s, double stop_s,
         return (struct ends){ second_end_s + host_s - parts[0] * second_end_s,
                               second_end_s };
     double together_s = fmax(host_end_s - stop_s, 0);
-    return (struct ends){ host_end_s, fmax(host_end_s, stop_s) + second_s -
-                                          parts[1] * together_s };
+    return (struct ends){ host_end_s,
+                          fmax(host_end_s, stop_s) + second_s - parts[1] * together_s };
 }
 
 /* It has no deadline, or keeps it, or would not keep it otherwise either. */
@@ -125,7 +125,7 @@ static bool keeps_deadline(const struct view *view, job_id id, double otherwise_
 
 /* If this job goes there; false: it must not. */
 static bool find_ends(const struct berth_policy *berth, const struct view *view,
-                      const struct place *place, job_id id, double left_s,
+                      const struct pair_place *place, job_id id, double left_s,
                       double stop_s, struct ends *ret_ends)
 {
     double second_s = left_s * berth_slowness(berth, id, place->type);
@@ -165,11 +165,11 @@ static bool may_be_host(const struct berth_policy *berth, const struct view *vie
            may_share(berth, job, id) && runs_on(berth, view, plan, id);
 }
 
-static struct place place_beside(const struct berth_policy *berth,
-                                 const struct view *view, job_id host)
+static struct pair_place place_beside(const struct berth_policy *berth,
+                                      const struct view *view, job_id host)
 {
-    return (struct place){ view->jobs[host].type_now, host,
-                           berth_left_s(berth, view, host) };
+    return (struct pair_place){ view->jobs[host].type_now, host,
+                                berth_left_s(berth, view, host) };
 }
 
 /* --- a waiting job beside a running one ------------------------------------------------ */
@@ -212,12 +212,11 @@ static struct waiter look_at_waiting(const struct berth_policy *berth,
                                      const struct view *view, job_id id,
                                      const struct ends_to_come *ends)
 {
-    struct waiter waiter = {
-        .id = id,
-        .left_s = value_left_s(berth, view, id),
-        .load_s = cost_model_load_s(&berth->cost_test.model, view, id),
-        .weight = value_estimates.value(berth, view, id).weight
-    };
+    struct waiter waiter = { .id = id,
+                             .left_s = value_left_s(berth, view, id),
+                             .load_s =
+                                 cost_model_load_s(&berth->cost_test.model, view, id),
+                             .weight = value_estimates.value(berth, view, id).weight };
     double slowness = ends->at_s > 0 && ends->type < view->cluster->type_count
                           ? berth_slowness(berth, id, ends->type)
                           : 1;
@@ -230,7 +229,7 @@ static struct waiter look_at_waiting(const struct berth_policy *berth,
 static double join_gain_s(const struct berth_policy *berth, const struct view *view,
                           const struct waiter *waiter, job_id host)
 {
-    struct place place = place_beside(berth, view, host);
+    struct pair_place place = place_beside(berth, view, host);
     struct ends ends;
     if (!find_ends(berth, view, &place, waiter->id, waiter->left_s, waiter->load_s,
                    &ends) ||
@@ -240,7 +239,8 @@ static double join_gain_s(const struct berth_policy *berth, const struct view *v
     double spared_gpu_s = view->jobs[waiter->id].gpus * (waiter->apart_s - held_s);
     return waiter->weight * (waiter->end_s - ends.second_s) +
            (berth->theta - 1) * spared_gpu_s -
-           value_estimates.value(berth, view, host).weight * (ends.host_s - place.host_s);
+           value_estimates.value(berth, view, host).weight *
+               (ends.host_s - place.host_s);
 }
 
 /* The host beside which it gains most; JOB_NONE: it gains beside none. */
@@ -303,9 +303,8 @@ static bool can_move(const struct berth_policy *berth, const struct view *view,
     if (job->gpus_now != job->gpus || !job_is_preemptible(job) ||
         !may_share(berth, job, id) || !runs_on(berth, view, plan, id))
         return false;
-    return job->partner == JOB_NONE ||
-           (view->jobs[job->partner].next.count == 0 &&
-            runs_on(berth, view, plan, job->partner));
+    return job->partner == JOB_NONE || (view->jobs[job->partner].next.count == 0 &&
+                                        runs_on(berth, view, plan, job->partner));
 }
 
 static bool look_at_running(const struct berth_policy *berth, const struct view *view,
@@ -316,7 +315,7 @@ static bool look_at_running(const struct berth_policy *berth, const struct view 
     double parts[2] = { job->partner == JOB_NONE, job->partner == JOB_NONE };
     if (!can_move(berth, view, plan, id))
         return false;
-    struct place place = { job->type_now, job->partner, 0 };
+    struct pair_place place = { job->type_now, job->partner, 0 };
     if (place.host != JOB_NONE) {
         find_parts(view, place.host, id, place.type, job->gpus, parts);
         place.host_s = berth_left_s(berth, view, place.host) * parts[0];
@@ -325,15 +324,14 @@ static bool look_at_running(const struct berth_policy *berth, const struct view 
     struct ends ends = place.host == JOB_NONE
                            ? (struct ends){ 0, alone_s }
                            : pair_ends(place.host_s, alone_s, 0, parts);
-    *ret_runner =
-        (struct runner){ id, alone_s / berth_slowness(berth, id, place.type),
-                         ends.second_s, ends.host_s, place };
+    *ret_runner = (struct runner){ id, alone_s / berth_slowness(berth, id, place.type),
+                                   ends.second_s, ends.host_s, place };
     return parts[0] > 0 && parts[1] > 0;
 }
 
 /* What all jobs concerned gain if it goes there, once the job that is there has gone. */
 static double move_gain_s(const struct berth_policy *berth, const struct view *view,
-                          const struct runner *runner, const struct place *to,
+                          const struct runner *runner, const struct pair_place *to,
                           double pause_s)
 {
     const struct cost_model *model = &berth->cost_test.model;
@@ -346,9 +344,8 @@ static double move_gain_s(const struct berth_policy *berth, const struct view *v
         !keeps_deadline(view, id, runner->end_s, ends.second_s))
         return -INFINITY;
     double leaving_s = runner->partner_s - runner->place.host_s;
-    double held_s = to->host == JOB_NONE
-                        ? 0
-                        : fmax(ends.host_s, ends.second_s) - to->host_s;
+    double held_s =
+        to->host == JOB_NONE ? 0 : fmax(ends.host_s, ends.second_s) - to->host_s;
     return runner->end_s - ends.second_s + leaving_s - (ends.host_s - to->host_s) -
            berth->theta * price_of_stopping(berth, view, id) - HELD * held_s -
            MOVE_LEAST * runner->end_s;
@@ -356,7 +353,7 @@ static double move_gain_s(const struct berth_policy *berth, const struct view *v
 
 /* Revoked first, or one of a pair would be granted the GPUs that it has. */
 static bool move_to(const struct berth_policy *berth, const struct view *view,
-                    struct plan *plan, job_id id, const struct place *to)
+                    struct plan *plan, job_id id, const struct pair_place *to)
 {
     struct ask ask = ASK_DEFAULT;
     size_t mark = plan_mark(plan);
@@ -375,13 +372,13 @@ static bool leave_pair(const struct berth_policy *berth, const struct view *view
                        struct plan *plan, job_id id)
 {
     struct runner runner;
-    struct place best = { .host = JOB_NONE };
+    struct pair_place best = { .host = JOB_NONE };
     double best_s = 0;
     if (view->jobs[id].partner == JOB_NONE ||
         !look_at_running(berth, view, plan, id, &runner))
         return false;
     for (uint32_t type = 0; type < view->cluster->type_count; type++) {
-        struct place to = { type, JOB_NONE, 0 };
+        struct pair_place to = { type, JOB_NONE, 0 };
         double gain = view->free->shelves[type].gpu_count >= view->jobs[id].gpus
                           ? move_gain_s(berth, view, &runner, &to, 0)
                           : 0;
@@ -430,11 +427,11 @@ static void try_other(const struct berth_policy *berth, const struct view *view,
     bool mine_alone = mine->place.host == JOB_NONE;
     bool other_alone = other.place.host == JOB_NONE;
     if (other_alone) {
-        struct place beside = place_beside(berth, view, id);
+        struct pair_place beside = place_beside(berth, view, id);
         try_move(best, id, JOINS, move_gain_s(berth, view, mine, &beside, 0));
     }
     if (mine_alone) {
-        struct place beside = place_beside(berth, view, mine->id);
+        struct pair_place beside = place_beside(berth, view, mine->id);
         try_move(best, id, IS_JOINED, move_gain_s(berth, view, &other, &beside, 0));
     }
     if (mine_alone && other_alone)
@@ -488,7 +485,7 @@ static bool move_running(const struct berth_policy *berth, const struct view *vi
     if (best.how == EXCHANGES)
         return exchange_places(view, plan, id, best.other);
     job_id host = best.how == JOINS ? best.other : id;
-    struct place place = place_beside(berth, view, host);
+    struct pair_place place = place_beside(berth, view, host);
     return move_to(berth, view, plan, best.how == JOINS ? id : best.other, &place);
 }
 
