@@ -45,8 +45,11 @@ void sessions_open(struct sessions *sessions, const char *dir, int64_t now_s)
         if (fscanf(file, "%64s %" SCNu32 " %" SCNu32 " %" SCNd64 "\n", one.secret,
                    &one.uid, &one.gid, &one.until_s) != 4)
             break;
-        if (is_secret(one.secret) && one.until_s > now_s)
+        one.number = sessions->last + 1;
+        if (is_secret(one.secret) && one.until_s > now_s) {
             sessions->sessions[i++] = one;
+            sessions->last++;
+        }
     }
     fclose(file);
 }
@@ -141,7 +144,8 @@ const struct session *sessions_redeem_pass(struct sessions *sessions, const char
         return NULL;
     struct session one = { .uid = given->uid,
                            .gid = given->gid,
-                           .until_s = now_s + SESSION_S };
+                           .until_s = now_s + SESSION_S,
+                           .number = ++sessions->last };
     *given = (struct session){ "" };
     if (token_generate(one.secret, NULL) < 0)
         return NULL;
@@ -156,6 +160,14 @@ const struct session *sessions_find(const struct sessions *sessions, const char 
                                     int64_t now_s)
 {
     return find_secret(sessions->sessions, SESSIONS_MAX, secret, now_s);
+}
+
+bool sessions_holds(const struct sessions *sessions, uint64_t number, int64_t now_s)
+{
+    for (uint32_t i = 0; i < SESSIONS_MAX; i++)
+        if (sessions->sessions[i].number == number)
+            return !has_ended(&sessions->sessions[i], now_s);
+    return false;
 }
 
 void sessions_end(struct sessions *sessions, const char *secret)

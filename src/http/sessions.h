@@ -30,6 +30,7 @@ struct session {
     char secret[TOKEN_CHARS + 1]; /* "": unused */
     uint32_t uid, gid;
     int64_t until_s;
+    uint64_t number; /* of a session since berthd was started, from 1 */
 };
 
 struct sessions {
@@ -37,6 +38,7 @@ struct sessions {
     uint16_t port; /* that open pages use; 0: none */
     struct session passes[PASSES_MAX];
     struct session sessions[SESSIONS_MAX];
+    uint64_t last; /* number that was given */
 };
 
 /* Read the sessions kept in 'dir'; what cannot be read is ignored. */
@@ -54,6 +56,9 @@ const struct session *sessions_redeem_pass(struct sessions *sessions, const char
 /* The session with this secret.  NULL: there is none, or it has expired. */
 const struct session *sessions_find(const struct sessions *sessions, const char *secret,
                                     int64_t now_s);
+
+/* Does the session of this number still hold? */
+bool sessions_holds(const struct sessions *sessions, uint64_t number, int64_t now_s);
 
 void sessions_end(struct sessions *sessions, const char *secret);
 

@@ -77,6 +77,21 @@ class Ui(unittest.TestCase):
         self.assertEqual(self.call(url, "DELETE", "/v1/session", **bearer)[0].status, 200)
         self.assertEqual(self.call(url, "GET", "/v1/server", **bearer)[0].status, 401)
 
+    def test_streams_of_a_session_end_with_it(self):
+        url = self.url()
+        bearer = {"Authorization": f"Bearer {self.trade(url)[1]['session']}"}
+        wire = http.client.HTTPConnection(url.hostname, url.port, timeout=20)
+        self.addCleanup(wire.close)
+        wire.request("GET", "/v1/events", headers=bearer)
+        stream = wire.getresponse()
+        self.assertEqual(stream.status, 200)
+        self.assertEqual(self.call(url, "DELETE", "/v1/session", **bearer)[0].status, 200)
+        try:
+            while stream.read(4096):
+                pass
+        except http.client.IncompleteRead:
+            pass # cut: it must not time out
+
     def test_what_needs_no_session_is_safe_to_give(self):
         url = self.url()
         for path in ("/", "/app.js", "/app.css", "/icon.svg"):

@@ -139,7 +139,8 @@ class Requests(Launched):
     def setUpClass(cls):
         cls.lab = Lab(env={"BERTH_LAB_SLURM_USER": cls.slurm_user})
         cls.addClassCleanup(cls.lab.down)
-        cls.env = {"SLURM_CONF": cls.lab.env["SLURM_CONF"], "PATH": cls.lab.env["PATH"]}
+        cls.env = {"SLURM_CONF": cls.lab.env["SLURM_CONF"], "PATH": cls.lab.env["PATH"],
+                   "BERTH_MARK": "1"} # which berth-slurm must not get
         cls.flags = ("--partition", "gpu", "--bridge-user", cls.slurm_user)
 
     def setUp(self):

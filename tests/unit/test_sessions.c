@@ -54,6 +54,24 @@ static void a_pass_opens_once_and_for_its_user(void **state)
     assert_null(sessions_find(&sessions, pass, NOW)); /* it is no session itself */
 }
 
+static void a_session_holds_until_it_is_ended_or_old(void **state)
+{
+    char one[TOKEN_CHARS + 1], other[TOKEN_CHARS + 1];
+    come_in(7, NOW, one);
+    come_in(8, NOW + 1, other);
+    uint64_t first = sessions_find(&sessions, one, NOW)->number;
+    uint64_t second = sessions_find(&sessions, other, NOW)->number;
+    assert_true(first > 0 && second != first);
+    assert_true(sessions_holds(&sessions, first, NOW));
+    sessions_end(&sessions, one);
+    assert_false(sessions_holds(&sessions, first, NOW));
+    assert_true(sessions_holds(&sessions, second, NOW + SESSION_S));
+    assert_false(sessions_holds(&sessions, second, NOW + SESSION_S + 1));
+    come_in(7, NOW, one); /* in the place of the first, with another number */
+    assert_false(sessions_holds(&sessions, first, NOW));
+    assert_false(sessions_holds(&sessions, 0, NOW));
+}
+
 static void a_wrong_or_empty_secret_opens_nothing(void **state)
 {
     char pass[TOKEN_CHARS + 1];
@@ -129,6 +147,7 @@ static void a_user_with_too_many_passes_loses_only_their_own(void **state)
 }
 
 RUN_CASES(CASE(a_pass_opens_once_and_for_its_user),
+          CASE(a_session_holds_until_it_is_ended_or_old),
           CASE(a_wrong_or_empty_secret_opens_nothing), CASE(passes_and_sessions_expire),
           CASE(a_session_survives_a_restart_and_an_end_does_too),
           CASE(a_session_file_that_others_can_read_is_ignored),

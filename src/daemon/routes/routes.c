@@ -113,6 +113,19 @@ static int64_t now_s(struct routes *routes)
     return facts.now_ns / NS_PER_S;
 }
 
+/* Credentials of sessions are their numbers with this bit, which no token's number has. */
+#define SESSION_BIT (UINT64_C(1) << 63)
+
+/* For http_setup: does that token or session still hold? */
+static bool is_valid(void *context, uint64_t credential)
+{
+    struct routes *routes = context;
+    return credential & SESSION_BIT
+               ? sessions_holds(&routes->sessions, credential & ~SESSION_BIT,
+                                now_s(routes))
+               : token_routes_is_valid(routes, credential);
+}
+
 static bool find_session(struct routes *routes, const char *bearer,
                          struct http_identity *ret_identity)
 {
@@ -120,9 +133,11 @@ static bool find_session(struct routes *routes, const char *bearer,
         sessions_find(&routes->sessions, bearer, now_s(routes));
     if (!session)
         return false;
-    *ret_identity = (struct http_identity){ .uid = session->uid,
-                                            .gid = session->gid,
-                                            .scope = SCOPE_SESSION };
+    *ret_identity =
+        (struct http_identity){ .uid = session->uid,
+                                .gid = session->gid,
+                                .scope = SCOPE_SESSION,
+                                .credential = SESSION_BIT | session->number };
     return true;
 }
 
@@ -235,6 +250,7 @@ static void end_session(struct routes *routes, const struct http_request *reques
     const char *bearer = http_header(request, "Authorization");
     if (bearer && strlen(bearer) > strlen(scheme))
         sessions_end(&routes->sessions, bearer + strlen(scheme));
+    http_check_credentials(routes->http);
     buf_text(&reply->body, "{}\n");
 }
 
@@ -704,7 +720,7 @@ static int open_http(struct routes *routes, const struct daemon_setup *setup,
                                .allows_anonymous = progress_allows_anonymous,
                                .identify = identify,
                                .is_public = is_public,
-                               .is_valid = token_routes_is_valid,
+                               .is_valid = is_valid,
                                .ready = is_user_ready,
                                .limit_of = find_quota,
                                .context = routes };
