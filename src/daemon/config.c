@@ -121,6 +121,9 @@ static int read_sharing(struct daemon_setup *setup, struct arena *arena,
     if (json)
         r = yaml_set(file, "sharing", json, sharing_fields, &setup->sharing,
                      /* fill= */ false, arena, err);
+    if (r == 0 && setup->sharing.mps && setup->sharing.mps[0] != '/')
+        r = yaml_wrong(file, "sharing.mps", err, "mps is \"%.60s\", want a whole path",
+                       setup->sharing.mps);
     if (r == 0 && json)
         r = read_types(setup, arena, file, json, "sharing.gpu_memory_gib",
                        &type_fields[2], err);

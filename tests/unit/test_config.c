@@ -149,6 +149,12 @@ static void what_is_wrong_is_named_by_line_and_key(void **state)
         { "prices: {a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1, j: 1, k: 1, "
           "l: 1, m: 1, n: 1, o: 1, p: 1, q: 1}\n",
           "prices: too many types" },
+        { "sharing: true\n", ":1: want lines of KEY: VALUE" },
+        { "sharing:\n  allow: maybe\n", ":2: allow is \"maybe\", want one of: " },
+        { "sharing: {alow: true}\n", ":1: alow: there is no such key" },
+        { "sharing: {reserve_gib: -1}\n", ":1: reserve_gib is \"-1\", want a number" },
+        { "sharing:\n  mps: pipes\n", ":2: mps is \"pipes\", want a whole path" },
+        { "sharing: {gpu_memory_gib: {a: 0}}\n", ":1: gpu_memory_gib: want a number" },
         { "- las\n", ":1: want lines of KEY: VALUE" },
         { "policy: {\n", ":" },
     };
