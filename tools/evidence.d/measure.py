@@ -32,6 +32,7 @@ FAULT_TESTS = {
 FAULTS = [*FAULT_TESTS, "worlds", "fuzz", "libfuzzer"]
 FUZZ_RUNS = "20000"
 LIBFUZZER_INPUTS = 20_000_000
+LEARNED = ["rates", "sharing"] # tools/NAME-study
 WORLD_SEEDS = 10000
 FAULT_PATIENCE_S = 3600
 
@@ -129,6 +130,20 @@ def speed_curves(stop_s=None):
     stop_s = stop_s or curves.STOP_S
     record = records.Record("speed", "curves", f"tools/evidence speed --stop {stop_s:g}")
     return record.save(output=curves.measure(BERTH, stop_s))
+
+
+def learned(name):
+    """What learned rates, or shared GPUs, bring to real jobs."""
+    words = [f"tools/{name}-study"]
+    record = records.Record("learned", name, shown(words))
+    with tempfile.TemporaryDirectory(prefix="berth-evidence-") as folder:
+        path = os.path.join(folder, "out.json")
+        done = run([*words, "--json", path], timeout_s=3 * 3600)
+        if done.returncode != 0:
+            raise Failed(last_words(done))
+        with open(path, encoding="utf-8") as file:
+            output = json.load(file)
+    return record.save(output=output)
 
 
 # --- faults -------------------------------------------------------------------------------

@@ -3,6 +3,7 @@ import os
 import shutil
 
 import curves
+import learned
 import measure
 import papers
 import records
@@ -115,9 +116,10 @@ def index(data, written):
                          words.seeds(record["seeds"]), record["date"]))
     text += words.table(("paper", "figures", "verdicts", "fidelity", "seeds", "measured"), rows,
                         (1,))
-    text += "\n" + papers.VERDICT + "\n## One policy, speed, faults, coverage\n\n"
+    text += "\n" + papers.VERDICT + "\n## One policy, speed, learned rates, faults, coverage\n\n"
     for name, what in (("one", "the policy `berth` in every study, beside the best of each"),
                        ("speed", "how fast it is, beside CLP, task-spooler and Slurm alone"),
+                       ("learned", "what real jobs gain from learned speeds and shared GPUs"),
                        ("faults", "what was injected and survived"),
                        ("coverage", "which lines and branches the tests reach")):
         if f"{name}.md" in written:
@@ -145,6 +147,9 @@ def render(data):
     if benches or grown:
         first = curves.section(grown, put(curves.draw(grown, benches))) if grown else ""
         files["speed.md"] = speed.page(benches, put(speed.draw(benches)), first)
+    studies = {record["name"]: record for record in records.load_all("learned", data)}
+    if studies:
+        files["learned.md"] = learned.page(studies)
     injected = {record["name"]: record for record in records.load_all("faults", data)}
     if injected:
         files["faults.md"] = safety.faults_page(injected)
