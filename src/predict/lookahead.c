@@ -1,7 +1,6 @@
 /* lookahead.c - how a queue would develop without preemptions, by list scheduling. */
 #include "predict/lookahead.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "model/node_set.h"
@@ -66,47 +65,43 @@ void lookahead_add_end(struct lookahead *ahead, struct lookahead_end end)
 {
     if (ahead->end_count == LOOKAHEAD_ENDS_MAX)
         return;
+    struct lookahead_end *ends = ahead->ends;
     uint32_t at = ahead->end_count++;
-    for (; at > 0 && ahead->ends[(at - 1) / 2].at_s > end.at_s; at = (at - 1) / 2)
-        ahead->ends[at] = ahead->ends[(at - 1) / 2];
-    ahead->ends[at] = end;
+    for (; at > 0 && ends[(at - 1) / 2].at_s > end.at_s; at = (at - 1) / 2)
+        ends[at] = ends[(at - 1) / 2];
+    ends[at] = end;
 }
 
 static struct lookahead_end pop_first_end(struct lookahead *ahead)
 {
-    struct lookahead_end first = ahead->ends[0];
-    struct lookahead_end last = ahead->ends[--ahead->end_count];
+    struct lookahead_end *ends = ahead->ends;
+    uint32_t count = --ahead->end_count;
+    struct lookahead_end first = ends[0];
+    struct lookahead_end last = ends[count];
     uint32_t at = 0;
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child >= ahead->end_count)
+    for (uint32_t child = 1; child < count; child = 2 * at + 1) {
+        if (child + 1 < count)
+            child += ends[child + 1].at_s < ends[child].at_s;
+        if (ends[child].at_s >= last.at_s)
             break;
-        if (child + 1 < ahead->end_count &&
-            ahead->ends[child + 1].at_s < ahead->ends[child].at_s)
-            child++;
-        if (ahead->ends[child].at_s >= last.at_s)
-            break;
-        ahead->ends[at] = ahead->ends[child];
+        ends[at] = ends[child];
         at = child;
     }
-    ahead->ends[at] = last;
+    ends[at] = last;
     return first;
 }
 
-void lookahead_add_job(struct lookahead *ahead, struct lookahead_job job)
+void lookahead_add_job(struct lookahead *ahead, const struct lookahead_job *job)
 {
     if (ahead->job_count == LOOKAHEAD_QUEUE_MAX)
         return;
-    struct lookahead_place place = { (uint16_t)ahead->job_count,
-                                     job.each < UINT16_MAX ? (uint16_t)job.each
-                                                           : UINT16_MAX };
     uint32_t at = ahead->queue_count++;
-    for (; at > 0 && ahead->jobs[ahead->queue[at - 1].job].key > job.key; at--)
+    for (; at > 0 && ahead->jobs[ahead->queue[at - 1]].key > job->key; at--)
         ahead->queue[at] = ahead->queue[at - 1];
-    ahead->queue[at] = place;
-    ahead->jobs[ahead->job_count++] = job;
-    if (place.each < ahead->least_each)
-        ahead->least_each = place.each;
+    ahead->queue[at] = (uint16_t)ahead->job_count;
+    ahead->jobs[ahead->job_count++] = *job;
+    if (job->each < ahead->least_each)
+        ahead->least_each = job->each;
 }
 
 static bool has_room(const struct lookahead_node *node, const struct lookahead_job *job)
@@ -120,10 +115,11 @@ static bool has_room(const struct lookahead_node *node, const struct lookahead_j
 /* All nodes with so many GPUs free. */
 static void open_nodes(struct lookahead *ahead, uint32_t least)
 {
-    ahead->open_count = 0;
+    uint32_t count = 0;
     for (uint32_t n = 0; n < ahead->node_count; n++)
         if (ahead->nodes[n].free >= least)
-            ahead->open[ahead->open_count++] = n;
+            ahead->open[count++] = n;
+    ahead->open_count = count;
 }
 
 static void open_node(struct lookahead *ahead, uint32_t node)
@@ -160,22 +156,16 @@ static uint32_t open_types(const struct lookahead *ahead,
 
 /* --- starting jobs ------------------------------------------------------------------ */
 
-/*
- * The node of these types with the fewest free GPUs that has room for a part of the job.  One
- * that is whole on a node fits on an open one; of a gang some parts go elsewhere.
- */
+/* The node of these types with the fewest free GPUs that has room for a part of the job. */
 static uint32_t find_tightest_node(const struct lookahead *ahead,
                                    const struct lookahead_job *job, uint32_t types)
 {
     uint32_t best = LOOKAHEAD_NOWHERE;
     uint32_t best_free = UINT32_MAX;
-    bool whole = job->pieces == 1;
-    uint32_t count = whole ? ahead->open_count : ahead->node_count;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t n = whole ? ahead->open[i] : i;
+    for (uint32_t n = 0; n < ahead->node_count; n++) {
         const struct lookahead_node *node = &ahead->nodes[n];
-        bool tighter = node->free < best_free || (node->free == best_free && n < best);
-        if ((types >> node->type & 1) && tighter && has_room(node, job)) {
+        if ((types >> node->type & 1) && node->free < best_free &&
+            has_room(node, job)) {
             best = n;
             best_free = node->free;
         }
@@ -192,13 +182,13 @@ static bool has_enough_gpus(const struct lookahead *ahead,
     return gpus >= job->each * job->pieces;
 }
 
-/* Start the whole job now on nodes of these types, if it fits. */
+/* Start the whole gang now on nodes of these types, if it fits. */
 static bool start_on_types(struct lookahead *ahead, const struct lookahead_job *job,
                            uint32_t types, double run_s)
 {
     uint32_t at[LOOKAHEAD_PIECES_MAX];
     uint32_t placed = 0;
-    if (job->pieces > 1 && !has_enough_gpus(ahead, job, types))
+    if (!has_enough_gpus(ahead, job, types))
         return false;
     for (; placed < job->pieces; placed++) {
         at[placed] = find_tightest_node(ahead, job, types);
@@ -229,8 +219,45 @@ static uint32_t fastest_type(const struct lookahead_job *job, uint32_t types)
     return best;
 }
 
+/* Which of two open nodes a job of one piece takes: the faster type, then fewer free GPUs. */
+static bool is_better_node(const struct lookahead *ahead,
+                           const struct lookahead_job *job, uint32_t a, uint32_t b)
+{
+    const struct lookahead_node *node = &ahead->nodes[a];
+    const struct lookahead_node *other = &ahead->nodes[b];
+    if (job->slowness && node->type != other->type) {
+        double slowness = job->slowness[node->type];
+        double than = job->slowness[other->type];
+        return slowness < than || (!(slowness > than) && node->type < other->type);
+    }
+    return node->free != other->free ? node->free < other->free : a < b;
+}
+
+/* A job of one piece fits on an open node or on none. */
+static double start_piece(struct lookahead *ahead, const struct lookahead_job *job)
+{
+    uint32_t best = LOOKAHEAD_NOWHERE;
+    for (uint32_t i = 0; i < ahead->open_count; i++) {
+        uint32_t n = ahead->open[i];
+        const struct lookahead_node *node = &ahead->nodes[n];
+        if ((job->types >> node->type & 1) && has_room(node, job) &&
+            (best == LOOKAHEAD_NOWHERE || is_better_node(ahead, job, n, best)))
+            best = n;
+    }
+    if (best == LOOKAHEAD_NOWHERE)
+        return -1;
+    double run_s = job->run_s;
+    if (job->slowness)
+        run_s += job->work_s * (job->slowness[ahead->nodes[best].type] - 1);
+    lookahead_take(ahead, best, job->each, job->cpu_milli, job->mem_mib);
+    lookahead_add_end(ahead,
+                      (struct lookahead_end){ ahead->now_s + run_s, best, job->each,
+                                              job->cpu_milli, job->mem_mib });
+    return run_s;
+}
+
 /* On the fastest type; at least a part of it goes on an open node.  How long it runs, or -1. */
-static double start_job(struct lookahead *ahead, const struct lookahead_job *job)
+static double start_gang(struct lookahead *ahead, const struct lookahead_job *job)
 {
     uint32_t types = open_types(ahead, job);
     if (types && !job->slowness)
@@ -243,6 +270,11 @@ static double start_job(struct lookahead *ahead, const struct lookahead_job *job
         types &= ~(1u << type);
     }
     return -1;
+}
+
+static double start_job(struct lookahead *ahead, const struct lookahead_job *job)
+{
+    return job->pieces == 1 ? start_piece(ahead, job) : start_gang(ahead, job);
 }
 
 double lookahead_start(struct lookahead *ahead, const struct lookahead_job *job)
@@ -261,6 +293,43 @@ static bool cannot_start_either(const struct lookahead_job *job,
            (!failed->set || job->set == failed->set);
 }
 
+/* --- the queue: only jobs small enough for an open node are looked at ---------------- */
+
+static uint32_t size_of(uint32_t gpus)
+{
+    uint32_t size = gpus > 0 ? 32 - (uint32_t)__builtin_clz(gpus) : 0;
+    return size < LOOKAHEAD_SIZES ? size : LOOKAHEAD_SIZES - 1;
+}
+
+static uint32_t count_words(const struct lookahead *ahead)
+{
+    return (ahead->queue_count + 63) / 64;
+}
+
+/* All jobs wait; which of them are how small? */
+static void open_queue(struct lookahead *ahead)
+{
+    uint32_t words = count_words(ahead);
+    for (uint32_t size = 0; size < LOOKAHEAD_SIZES; size++)
+        memset(&ahead->small[size], 0, words * sizeof(uint64_t));
+    for (uint32_t i = 0; i < ahead->queue_count; i++) {
+        uint32_t size = size_of(ahead->jobs[ahead->queue[i]].each);
+        ahead->small[size].words[i / 64] |= UINT64_C(1) << i % 64;
+    }
+    for (uint32_t size = 1; size < LOOKAHEAD_SIZES; size++)
+        for (uint32_t w = 0; w < words; w++)
+            ahead->small[size].words[w] |= ahead->small[size - 1].words[w];
+    ahead->waiting = ahead->small[LOOKAHEAD_SIZES - 1];
+}
+
+static bool is_queue_empty(const struct lookahead *ahead)
+{
+    uint64_t any = 0;
+    for (uint32_t w = 0; w < count_words(ahead); w++)
+        any |= ahead->waiting.words[w];
+    return any == 0;
+}
+
 /* Start the waiting jobs that fit, in order; then no node is open. */
 static double start_waiting_jobs(struct lookahead *ahead)
 {
@@ -268,34 +337,37 @@ static double start_waiting_jobs(struct lookahead *ahead)
     const struct lookahead_job *failed[2] = {
         &none, &none
     }; /* of one piece, and of several */
+    uint32_t words = count_words(ahead);
     uint32_t most = most_open_gpus(ahead);
-    uint32_t kept = 0;
-    uint32_t i = 0;
     double sum_s = 0;
     if (most == 0)
         return 0;
-    for (; i < ahead->queue_count && most >= ahead->least_each; i++) {
-        struct lookahead_place place = ahead->queue[i];
-        const struct lookahead_job *job = &ahead->jobs[place.job];
-        ahead->queue[kept++] = place;
-        if (place.each > most || job->from_s > ahead->now_s ||
-            cannot_start_either(job, failed[0]) || cannot_start_either(job, failed[1]))
-            continue;
-        double run_s = start_job(ahead, job);
-        if (run_s < 0) {
-            failed[job->pieces > 1] = job;
-            continue;
+    for (uint32_t w = 0; w < words && most >= ahead->least_each; w++) {
+        const uint64_t *small = &ahead->small[size_of(most)].words[w];
+        uint64_t *waiting = &ahead->waiting.words[w];
+        for (uint64_t left = *waiting & *small; left;) {
+            uint32_t bit = (uint32_t)__builtin_ctzll(left);
+            const struct lookahead_job *job = &ahead->jobs[ahead->queue[w * 64 + bit]];
+            left &= left - 1;
+            if (job->each > most || job->from_s > ahead->now_s ||
+                cannot_start_either(job, failed[0]) ||
+                cannot_start_either(job, failed[1]))
+                continue;
+            double run_s = start_job(ahead, job);
+            if (run_s < 0) {
+                failed[job->pieces > 1] = job;
+                continue;
+            }
+            *waiting &= ~(UINT64_C(1) << bit);
+            sum_s += job->weight * (ahead->now_s + run_s);
+            if (job->watched)
+                ahead->watched_s = ahead->now_s;
+            most = most_open_gpus(ahead);
+            if (most < ahead->least_each)
+                break;
+            left &= ahead->small[size_of(most)].words[w];
         }
-        most = most_open_gpus(ahead);
-        kept--;
-        sum_s += job->weight * (ahead->now_s + run_s);
-        if (job->watched)
-            ahead->watched_s = ahead->now_s;
     }
-    if (kept < i)
-        memmove(&ahead->queue[kept], &ahead->queue[i],
-                (ahead->queue_count - i) * sizeof *ahead->queue);
-    ahead->queue_count -= i - kept;
     ahead->open_count = 0;
     return sum_s;
 }
@@ -307,7 +379,8 @@ static double start_waiting_jobs(struct lookahead *ahead)
  */
 static double advance_to_next_end(struct lookahead *ahead)
 {
-    ahead->now_s = fmax(ahead->now_s, ahead->ends[0].at_s);
+    if (ahead->ends[0].at_s > ahead->now_s)
+        ahead->now_s = ahead->ends[0].at_s;
     while (ahead->end_count > 0 && ahead->ends[0].at_s <= ahead->now_s) {
         struct lookahead_end end = pop_first_end(ahead);
         lookahead_free(ahead, end.node, end.gpus, end.cpu_milli, end.mem_mib);
@@ -326,7 +399,9 @@ static double sum_beyond_horizon(struct lookahead *ahead)
     for (uint32_t i = 0; i < ahead->end_count; i++)
         work_s += (ahead->ends[i].at_s - ahead->now_s) * ahead->ends[i].gpus;
     for (uint32_t i = 0; i < ahead->queue_count; i++) {
-        const struct lookahead_job *job = &ahead->jobs[ahead->queue[i].job];
+        if (!(ahead->waiting.words[i / 64] >> i % 64 & 1))
+            continue;
+        const struct lookahead_job *job = &ahead->jobs[ahead->queue[i]];
         double start_s = ahead->now_s + work_s / ahead->gpu_count;
         sum_s += job->weight * (start_s + job->run_s);
         if (job->watched)
@@ -338,9 +413,10 @@ static double sum_beyond_horizon(struct lookahead *ahead)
 
 double lookahead_run(struct lookahead *ahead, uint32_t depth)
 {
+    open_queue(ahead);
     open_nodes(ahead, ahead->least_each);
     double sum_s = start_waiting_jobs(ahead);
-    for (uint32_t i = 0; i < depth && ahead->end_count > 0 && ahead->queue_count > 0;
+    for (uint32_t i = 0; i < depth && ahead->end_count > 0 && !is_queue_empty(ahead);
          i++)
         sum_s += advance_to_next_end(ahead);
     return sum_s + sum_beyond_horizon(ahead);

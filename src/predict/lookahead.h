@@ -27,7 +27,9 @@ struct node_set;
 #define LOOKAHEAD_NODES_MAX 128
 #define LOOKAHEAD_ENDS_MAX 512
 #define LOOKAHEAD_QUEUE_MAX 256
+#define LOOKAHEAD_QUEUE_WORDS (LOOKAHEAD_QUEUE_MAX / 64)
 #define LOOKAHEAD_PIECES_MAX 16 /* of one gang */
+#define LOOKAHEAD_SIZES 8 /* GPUs on a node: 0, 1, 2 to 3, 4 to 7, ... 64 and more */
 #define LOOKAHEAD_NOWHERE UINT32_MAX
 
 struct lookahead_node {
@@ -60,10 +62,9 @@ struct lookahead_job {
     const struct node_set *set;  /* nodes it may use; NULL: any */
 };
 
-/* A place in the queue. */
-struct lookahead_place {
-    uint16_t job;  /* in 'jobs' */
-    uint16_t each; /* its GPUs on each node, or the largest number */
+/* A set of places in the queue. */
+struct lookahead_places {
+    uint64_t words[LOOKAHEAD_QUEUE_WORDS];
 };
 
 struct lookahead {
@@ -73,7 +74,9 @@ struct lookahead {
     uint32_t free_gpus[TYPES_MAX + 1];             /* by type: on all nodes */
     struct lookahead_end ends[LOOKAHEAD_ENDS_MAX]; /* a heap, earliest first */
     struct lookahead_job jobs[LOOKAHEAD_QUEUE_MAX];
-    struct lookahead_place queue[LOOKAHEAD_QUEUE_MAX]; /* those that wait, by key */
+    uint16_t queue[LOOKAHEAD_QUEUE_MAX]; /* those that waited at the start, by key */
+    struct lookahead_places waiting;     /* those that still do, while it runs     */
+    struct lookahead_places small[LOOKAHEAD_SIZES]; /* no larger than this size    */
     uint32_t least_each; /* no job of the queue has fewer GPUs on each node */
     uint32_t node_count, end_count, job_count, queue_count;
     uint32_t gpu_count; /* of the cluster */
@@ -92,7 +95,7 @@ uint32_t lookahead_add_node(struct lookahead *ahead, struct lookahead_node node)
 
 /* What exceeds the maximum is ignored. */
 void lookahead_add_end(struct lookahead *ahead, struct lookahead_end end);
-void lookahead_add_job(struct lookahead *ahead, struct lookahead_job job);
+void lookahead_add_job(struct lookahead *ahead, const struct lookahead_job *job);
 
 /* Start the whole job now, if it fits, on the fastest type; how long it runs, -1: not. */
 double lookahead_start(struct lookahead *ahead, const struct lookahead_job *job);

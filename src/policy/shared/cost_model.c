@@ -336,7 +336,7 @@ static void add_planned_changes(struct cost_model *model, const struct view *vie
                          change->seat_count, change->beside == JOB_NONE,
                          due_s + run_where_granted_s(view, plan, change, &job));
         else if (change->kind == CHANGE_REVOKE && !plan_holds(plan, change->job))
-            lookahead_add_job(model->base, job);
+            lookahead_add_job(model->base, &job);
     }
 }
 
@@ -351,7 +351,8 @@ static void add_waiting_jobs(struct cost_model *model, const struct view *view,
             break;
         if (id == but || plan_changes(plan, id))
             continue;
-        lookahead_add_job(model->base, make_waiting_job(model, view, id, 1));
+        struct lookahead_job job = make_waiting_job(model, view, id, 1);
+        lookahead_add_job(model->base, &job);
         seen++;
     }
 }
@@ -461,7 +462,7 @@ static double sum_if_kept_s(struct cost_model *model,
     struct lookahead_job beneficiary =
         make_waiting_job(model, swap->view, swap->beneficiary, model->slower);
     beneficiary.watched = true;
-    lookahead_add_job(ahead, beneficiary);
+    lookahead_add_job(ahead, &beneficiary);
     sum_s += lookahead_run(ahead, model->settings.depth);
     *ret_start_s = ahead->watched_s;
     return sum_s;
@@ -520,7 +521,7 @@ static double sum_if_swapped_s(struct cost_model *model,
     move_victim_gpus(model, swap, ahead, false);
     double run_s = lookahead_start(ahead, &beneficiary);
     if (run_s < 0)
-        lookahead_add_job(ahead, beneficiary);
+        lookahead_add_job(ahead, &beneficiary);
     double sum_s = beneficiary.weight * fmax(run_s, 0);
     move_victim_gpus(model, swap, ahead, true);
     for (uint32_t i = 0; i < swap->count; i++) {
@@ -530,7 +531,7 @@ static double sum_if_swapped_s(struct cost_model *model,
         if (model->estimates)
             victim.run_s +=
                 model->estimates->lost_s(model->self, swap->view, swap->victims[i]);
-        lookahead_add_job(ahead, victim);
+        lookahead_add_job(ahead, &victim);
     }
     lookahead_add_end(ahead, (struct lookahead_end){
                                  .at_s = swap->pause_s }); /* retry the queue then */
