@@ -128,15 +128,18 @@ static double guess_left_s(const struct work_history *history,
                            const struct work_record *record,
                            const struct work_record *class, double part, double done_s)
 {
+    double counts[WORK_BINS];
     double total = 0;
     double best = 0;
     double ended = 0;
     double spent_s = 0; /* by those that end */
     uint32_t first = bin_of(done_s);
+    for (uint32_t bin = 0; bin < WORK_BINS; bin++) /* a loop for vector instructions */
+        counts[bin] = record->count[bin] + part * class->count[bin];
     for (uint32_t bin = first; bin < WORK_BINS; bin++)
-        total += record->count[bin] + part * class->count[bin];
+        total += counts[bin];
     for (uint32_t bin = first; bin < WORK_BINS && total > 0; bin++) {
-        double count = record->count[bin] + part * class->count[bin];
+        double count = counts[bin];
         double middle_s = history->middle_s[bin];
         double after_s = middle_s - done_s;
         double end_s = after_s > 0.25 * middle_s ? after_s : 0.25 * middle_s;
