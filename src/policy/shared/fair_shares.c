@@ -8,7 +8,6 @@
 #include "model/event.h"
 
 #define HALF_LIFE_S 86400.0
-#define RENEW_NS INT64_C(60000000000) /* a correction may be as old as this */
 
 static const double lasting_s = HALF_LIFE_S / 0.69314718055994531; /* mean life */
 
@@ -145,23 +144,13 @@ static double find_correction(const struct share_level *level,
     return bound_factor(got > 0 ? due / got : SHARES_BOUND);
 }
 
-static double correction_of(struct share_level *level, const struct view *view,
-                            uint32_t number)
+double fair_shares_correct(struct share_level *level, struct share_account *account,
+                           const struct view *view)
 {
-    struct share_account *account = account_of(level, number);
-    if (account->renewed_ns > 0 && view->now_ns - account->renewed_ns < RENEW_NS)
-        return account->correction;
     settle(account, view->now_ns);
     settle(&level->active, view->now_ns);
     account->correction =
         find_correction(level, account, view->cluster->gpu_count * lasting_s);
     account->renewed_ns = view->now_ns + 1;
     return account->correction;
-}
-
-double fair_shares_factor(struct fair_shares *shares, const struct view *view,
-                          const struct job *job)
-{
-    return sqrt(correction_of(&shares->users, view, job->user) *
-                correction_of(&shares->groups, view, job->entity));
 }

@@ -21,6 +21,8 @@
  */
 #pragma once
 
+#include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "model/view.h"
@@ -30,6 +32,7 @@ struct event;
 
 #define SHARES_BOUND 4.0
 #define SHARES_ACCOUNTS 1024 /* users, and groups, that are told apart */
+#define SHARES_RENEW_NS INT64_C(60000000000) /* a correction may be as old as this */
 
 /* What a user or a group has had. */
 struct share_account {
@@ -67,6 +70,23 @@ void fair_shares_observe(struct fair_shares *shares, const struct view *view,
 void fair_shares_recall(struct fair_shares *shares, const struct view *view,
                         const struct job *job, int64_t start_ns, int64_t end_ns);
 
+/* Find an account's correction again. */
+double fair_shares_correct(struct share_level *level, struct share_account *account,
+                           const struct view *view);
+
+static inline double fair_shares_correction(struct share_level *level,
+                                            const struct view *view, uint32_t number)
+{
+    struct share_account *account = &level->accounts[number % SHARES_ACCOUNTS];
+    bool is_new =
+        account->renewed_ns > 0 && view->now_ns - account->renewed_ns < SHARES_RENEW_NS;
+    return is_new ? account->correction : fair_shares_correct(level, account, view);
+}
+
 /* What a job's value is multiplied by; at most a minute old. */
-double fair_shares_factor(struct fair_shares *shares, const struct view *view,
-                          const struct job *job);
+static inline double fair_shares_factor(struct fair_shares *shares,
+                                        const struct view *view, const struct job *job)
+{
+    return sqrt(fair_shares_correction(&shares->users, view, job->user) *
+                fair_shares_correction(&shares->groups, view, job->entity));
+}
