@@ -242,17 +242,27 @@ static void make_trades(struct berth_policy *berth, const struct view *view,
     berth->fresh_count = 0;
 }
 
+/* Types on which jobs run that may gain by a faster one. */
+static uint32_t types_with_movers(struct berth_policy *berth, const struct view *view)
+{
+    uint32_t types = 0;
+    for (uint32_t type = 0; type < view->cluster->type_count; type++)
+        if (lazy_trees_first(berth->movers, type) != TREE_NONE)
+            types |= 1u << type;
+    return types;
+}
+
 void moves_make(struct berth_policy *berth, const struct view *view, struct plan *plan)
 {
     uint32_t moved = 0;
     uint32_t types = berth->freed_types | berth->grown_types;
-    for (uint32_t to = 0; to < view->cluster->type_count; to++) {
+    uint32_t sources = types ? types_with_movers(berth, view) : 0;
+    for (uint32_t to = 0; to < view->cluster->type_count && sources; to++) {
         if (!(types >> to & 1) || view->free->shelves[to].gpu_count == 0)
             continue;
-        for (uint32_t from = 0; from < view->cluster->type_count && moved < MOVES_MAX;
-             from++)
-            if (from != to && lazy_trees_first(berth->movers, from) != TREE_NONE)
-                moved += move_between(berth, view, plan, from, to);
+        for (uint32_t left = sources & ~(1u << to); left && moved < MOVES_MAX;
+             left &= left - 1)
+            moved += move_between(berth, view, plan, (uint32_t)__builtin_ctz(left), to);
     }
     pairs_move(berth, view, plan, berth->freed_types != 0);
     berth->freed_types = berth->grown_types = 0;
