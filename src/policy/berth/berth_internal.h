@@ -157,8 +157,19 @@ double value_left_s(const void *self, const struct view *view, job_id job);
 struct cost_model_value value_of(const void *self, const struct view *view, job_id job);
 
 /* A running job's key is larger than this. */
-bool value_exceeds(const struct berth_policy *berth, const struct view *view,
-                   job_id job, int64_t key_ns);
+bool value_exceeds_now(const struct berth_policy *berth, const struct view *view,
+                       job_id job, int64_t key_ns);
+
+/* The same; most often a bound on the key that was found before tells that it is not. */
+static inline bool value_exceeds(const struct berth_policy *berth,
+                                 const struct view *view, job_id job, int64_t key_ns)
+{
+    const struct berth_job *mine = &berth->jobs[job];
+    bool is_bounded =
+        mine->value_until > berth->history.finished_count && mine->urgency <= 1;
+    return !(is_bounded && mine->value.key_ns <= key_ns) &&
+           value_exceeds_now(berth, view, job, key_ns);
+}
 
 /*
  * When its key changes with time: a running job's, as a guess of its work is exceeded; a waiting

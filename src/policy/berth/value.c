@@ -33,6 +33,7 @@
 #include "policy/berth/berth_internal.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "model/event.h"
 
@@ -54,12 +55,27 @@ static bool makes_steps(const struct job *job)
     return job->state > JOB_LOADING;
 }
 
+/*
+ * The largest power of two that is not above a number from 1 on: the number without its
+ * fraction.  Next to a power the logarithm decides, which may be rounded to it.
+ */
+static double power_below(double number)
+{
+    const uint64_t fraction_bits = (UINT64_C(1) << 52) - 1;
+    const uint64_t near = 1 << 12;
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    if (((bits + near) & fraction_bits) < 2 * near)
+        return exp2(floor(log2(number)));
+    bits &= ~fraction_bits;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
 /* The work done at which the guess was made last: none, 60 s, 120 s, 240 s, … */
 static double level_s(double done_s, double first_s)
 {
-    if (done_s < first_s)
-        return 0;
-    return first_s * exp2(floor(log2(done_s / first_s)));
+    return done_s < first_s ? 0 : first_s * power_below(done_s / first_s);
 }
 
 /* The most work it has ever done, whether it was kept or not: its work is more than that. */
@@ -322,8 +338,8 @@ static void bound_key(const struct berth_policy *berth, const struct view *view,
         mine->value.key_ns = INT64_MAX;
 }
 
-bool value_exceeds(const struct berth_policy *berth, const struct view *view, job_id id,
-                   int64_t key_ns)
+bool value_exceeds_now(const struct berth_policy *berth, const struct view *view,
+                       job_id id, int64_t key_ns)
 {
     if (!makes_steps(&view->jobs[id]))
         return value_of(berth, view, id).key_ns > key_ns;
