@@ -103,9 +103,14 @@ static void close_gap(struct timer_heap *heap, uint32_t place)
 
 void timer_heap_set(struct timer_heap *heap, uint32_t id, int64_t at_ns)
 {
-    timer_heap_remove(heap, id);
     struct timer timer = { at_ns, heap->sequence++ << ID_BITS | id };
-    put_upwards(heap, heap->count++, timer);
+    uint32_t place = heap->places[id];
+    if (place == 0)
+        put_upwards(heap, heap->count++, timer);
+    else if (is_before(&timer, &heap->timers[place - 1]))
+        put_upwards(heap, place - 1, timer);
+    else
+        put_downwards(heap, place - 1, timer);
 }
 
 void timer_heap_remove(struct timer_heap *heap, uint32_t id)
