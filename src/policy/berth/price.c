@@ -44,46 +44,60 @@ static double unsaved_s(const struct view *view, const struct job *job)
     return ran_s;
 }
 
+static double lost_s(const struct view *view, job_id id, double pause_s)
+{
+    const struct job *job = &view->jobs[id];
+    double chance =
+        job->loses_work ? 1 : chance_of_loss(pause_s, (double)job->grace_ns * 1e-9);
+    double work_s = chance > 0 ? chance * unsaved_s(view, job) : 0;
+    return job->loses_work && job->load_ns == 0 ? work_s + RESTART_S : work_s;
+}
+
 double price_lost_s(const void *self, const struct view *view, job_id id)
 {
     const struct berth_policy *berth = self;
-    const struct job *job = &view->jobs[id];
-    double pause_s = cost_model_pause_s(&berth->cost_test.model, view, id);
-    double chance =
-        job->loses_work ? 1 : chance_of_loss(pause_s, (double)job->grace_ns * 1e-9);
-    double lost_s = chance > 0 ? chance * unsaved_s(view, job) : 0;
-    return job->loses_work && job->load_ns == 0 ? lost_s + RESTART_S : lost_s;
+    return lost_s(view, id, cost_model_pause_s(&berth->cost_test.model, view, id));
 }
 
 double price_stop_s(const struct berth_policy *berth, const struct view *view,
                     job_id id)
 {
     const struct cost_model *model = &berth->cost_test.model;
-    return cost_model_pause_s(model, view, id) + cost_model_load_s(model, view, id) +
-           price_lost_s(berth, view, id);
+    double pause_s = cost_model_pause_s(model, view, id);
+    return pause_s + cost_model_load_s(model, view, id) + lost_s(view, id, pause_s);
 }
 
 /* Its GPUs, or as many as its part of the cluster's CPUs or memory corresponds to. */
 static double width_gpus(const struct berth_policy *berth, const struct job *job)
 {
     double gpus = job->gpus_now;
-    gpus = fmax(gpus, job->cpu_milli * berth->gpus_per_cpu_milli);
-    return fmax(gpus, job->mem_mib * berth->gpus_per_mib);
+    double by_cpus = job->cpu_milli * berth->gpus_per_cpu_milli;
+    double by_memory = job->mem_mib * berth->gpus_per_mib;
+    gpus = by_cpus > gpus ? by_cpus : gpus;
+    return by_memory > gpus ? by_memory : gpus;
+}
+
+/* Where all that is to stop has done so after 'pause_s', which may be longer than its own. */
+static double waste_gpu_s(const struct berth_policy *berth, const struct view *view,
+                          job_id id, double pause_s, double own_pause_s)
+{
+    double load_s = cost_model_load_s(&berth->cost_test.model, view, id);
+    return width_gpus(berth, &view->jobs[id]) *
+           (pause_s + load_s + lost_s(view, id, own_pause_s));
 }
 
 double price_waste_gpu_s(const void *self, const struct view *view, job_id id,
                          double pause_s)
 {
     const struct berth_policy *berth = self;
-    double load_s = cost_model_load_s(&berth->cost_test.model, view, id);
-    return width_gpus(berth, &view->jobs[id]) *
-           (pause_s + load_s + price_lost_s(self, view, id));
+    double own_pause_s = cost_model_pause_s(&berth->cost_test.model, view, id);
+    return waste_gpu_s(berth, view, id, pause_s, own_pause_s);
 }
 
 double price_of_stopping(const struct berth_policy *berth, const struct view *view,
                          job_id id)
 {
     double pause_s = cost_model_pause_s(&berth->cost_test.model, view, id);
-    return price_waste_gpu_s(berth, view, id, pause_s) *
+    return waste_gpu_s(berth, view, id, pause_s, pause_s) *
            (1 + view->jobs[id].preemptions);
 }
