@@ -156,7 +156,7 @@ void sizes_remove(struct sizes *sizes, const struct view *view, job_id id)
     drop_if_empty(sizes, at);
 }
 
-void sizes_begin(struct sizes *sizes, const struct view *view)
+void sizes_put_back(struct sizes *sizes, const struct view *view)
 {
     for (uint32_t i = 0; i < sizes->taken_count; i++) {
         struct sizes_taken taken = sizes->taken[i];
@@ -218,7 +218,7 @@ void sizes_narrow(struct sizes *sizes, job_id job, int64_t limit)
              tree_first_at_most(&sizes->job_pool, &size->jobs, limit));
 }
 
-void sizes_unskip(struct sizes *sizes)
+void sizes_restore(struct sizes *sizes)
 {
     for (uint32_t i = 0; i < sizes->skipped_count; i++) {
         uint32_t at = sizes->skipped[i];

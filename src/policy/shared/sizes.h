@@ -64,7 +64,13 @@ void sizes_remove(struct sizes *sizes, const struct view *view, job_id job);
  * Begin a decision.  Jobs that the last decision took but that were not placed, because
  * its plan was refused, are put back.
  */
-void sizes_begin(struct sizes *sizes, const struct view *view);
+void sizes_put_back(struct sizes *sizes, const struct view *view);
+
+static inline void sizes_begin(struct sizes *sizes, const struct view *view)
+{
+    if (sizes->taken_count > 0)
+        sizes_put_back(sizes, view);
+}
 
 /* The first job of all sizes not skipped; JOB_NONE: no more. */
 job_id sizes_best(const struct sizes *sizes);
@@ -77,7 +83,13 @@ void sizes_skip(struct sizes *sizes, job_id job);
 void sizes_narrow(struct sizes *sizes, job_id job, int64_t limit);
 
 /* End a decision: no size is skipped or narrowed any more. */
-void sizes_unskip(struct sizes *sizes);
+void sizes_restore(struct sizes *sizes);
+
+static inline void sizes_unskip(struct sizes *sizes)
+{
+    if (sizes->skipped_count > 0)
+        sizes_restore(sizes);
+}
 
 /* Add all jobs with a smaller key to 'reasons'; returns their number. */
 uint32_t sizes_ahead(const struct sizes *sizes, const struct view *view, job_id job,
