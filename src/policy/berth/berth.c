@@ -394,7 +394,7 @@ static void enter_again(struct berth_policy *berth, const struct view *view, job
 static void run_timers(struct berth_policy *berth, const struct view *view)
 {
     while (timer_heap_next_ns(&berth->timers) <= view->now_ns) {
-        job_id id = timer_heap_pop(&berth->timers);
+        job_id id = timer_heap_first(&berth->timers); /* it is given another time */
         berth->stirred = true;
         if (berth->jobs[id].runs) {
             berth->grown_types |=
@@ -534,7 +534,8 @@ static int berth_decide(void *self, const struct view *view, struct plan *plan,
     } else {
         aged_place(berth, view, plan, scratch);
         place_others(berth, view, plan);
-        pairs_start(berth, view, plan);
+        if (berth->sharing_count >= 2)
+            pairs_start(berth, view, plan);
         moves_make(berth, view, plan);
     }
     resizes_make(berth, view, plan, waiting > 0, freed);

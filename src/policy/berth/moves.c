@@ -120,17 +120,27 @@ static bool move_can_pay(const struct berth_policy *berth, const struct view *vi
     return view->now_ns < mine->moves_until_ns;
 }
 
-/* The first candidate of this type after 'last' (TREE_NONE: of all); others are no more. */
-static uint32_t next_candidate(struct berth_policy *berth, const struct view *view,
-                               uint32_t type, uint32_t last)
+/* The first one from this job on for which a move can pay; others are no more. */
+static uint32_t drop_candidates(struct berth_policy *berth, const struct view *view,
+                                uint32_t id)
 {
-    uint32_t id = last == TREE_NONE ? lazy_trees_first(berth->movers, type)
-                                    : lazy_trees_next(berth->movers, last);
     while (id != TREE_NONE && !move_can_pay(berth, view, id)) {
         lazy_trees_drop(berth->movers, id);
         id = lazy_trees_next(berth->movers, id);
     }
     return id;
+}
+
+/* The first candidate of this type after 'last' (TREE_NONE: of all). */
+static inline uint32_t next_candidate(struct berth_policy *berth,
+                                      const struct view *view, uint32_t type,
+                                      uint32_t last)
+{
+    uint32_t id = last == TREE_NONE ? lazy_trees_first(berth->movers, type)
+                                    : lazy_trees_next(berth->movers, last);
+    if (id == TREE_NONE || view->now_ns < berth->jobs[id].moves_until_ns)
+        return id;
+    return drop_candidates(berth, view, id);
 }
 
 /* Move jobs of type 'from' into free GPUs of type 'to'; returns how many. */
@@ -264,7 +274,8 @@ void moves_make(struct berth_policy *berth, const struct view *view, struct plan
              left &= left - 1)
             moved += move_between(berth, view, plan, (uint32_t)__builtin_ctz(left), to);
     }
-    pairs_move(berth, view, plan, berth->freed_types != 0);
+    if (berth->sharing_count >= 2)
+        pairs_move(berth, view, plan, berth->freed_types != 0);
     berth->freed_types = berth->grown_types = 0;
     make_trades(berth, view, plan);
 }

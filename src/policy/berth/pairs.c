@@ -270,8 +270,6 @@ static job_id find_host(const struct berth_policy *berth, const struct view *vie
 void pairs_start(struct berth_policy *berth, const struct view *view, struct plan *plan)
 {
     const struct cost_model *model = &berth->cost_test.model;
-    if (berth->sharing_count < 2)
-        return;
     struct ends_to_come ends = { .next = lazy_trees_first(model->running, 0),
                                  .type = TYPE_NONE };
     uint32_t id = lazy_trees_first(model->waiting, 0);
@@ -493,8 +491,6 @@ void pairs_move(struct berth_policy *berth, const struct view *view, struct plan
                 bool freed)
 {
     uint32_t moved = 0;
-    if (berth->sharing_count < 2)
-        return;
     if (freed && view->free->gpu_count > 0)
         leave_pairs(berth, view, plan);
     for (uint32_t i = 0; i < berth->fresh_count && moved < MOVES_MAX; i++)

@@ -19,5 +19,5 @@ void pairs_start(struct berth_policy *berth, const struct view *view,
 void pairs_move(struct berth_policy *berth, const struct view *view, struct plan *plan,
                 bool freed);
 
-/* Count the jobs that may share: with fewer than two of them, the others cost nothing. */
+/* Count the jobs that may share: the others are for two and more of them. */
 void pairs_observe(struct berth_policy *berth, const struct view *view, job_id job);
