@@ -689,11 +689,11 @@ int engine_step(struct engine *engine, int64_t now_ns, struct event *events,
         learn_rates(engine);
     bool kept = !keep_calendar(engine, now_ns, reserved);
     bool idle = count == 0 && engine->flow_wake_ns <= now_ns;
-    note_wake(engine);
-    int r = kept && (idle || only_confirms(engine, events, count)) &&
-                    engine->wake_ns > now_ns
-                ? commit_observers(engine, err)
-                : run_policy(engine, err);
+    bool rests = kept && (idle || only_confirms(engine, events, count));
+    if (rests)
+        note_wake(engine);
+    int r = rests && engine->wake_ns > now_ns ? commit_observers(engine, err)
+                                              : run_policy(engine, err);
     note_wake(engine);
     if (r == 0)
         r = carry_departures(engine, err);
