@@ -25,12 +25,18 @@ static double decay_over(int64_t ns)
     return ns > 0 ? exp2(-(double)ns * 1e-9 / HALF_LIFE_S) : 1;
 }
 
-/* Bring an account to the present. */
-static void settle(struct share_account *account, int64_t now_ns)
+/* Bring an account to the present.  Most often several were last changed by one event. */
+static void settle(struct fair_shares *shares, struct share_account *account,
+                   int64_t now_ns)
 {
+    struct share_decay *decay = &shares->decay;
     if (now_ns <= account->at_ns)
         return;
-    double kept = decay_over(now_ns - account->at_ns);
+    if (decay->ns != now_ns - account->at_ns) {
+        decay->ns = now_ns - account->at_ns;
+        decay->kept = decay_over(decay->ns);
+    }
+    double kept = decay->kept;
     account->gpu_s = account->gpu_s * kept + account->gpus * lasting_s * (1 - kept);
     account->at_ns = now_ns;
 }
@@ -45,12 +51,13 @@ static double count_late(double gpu_s, int64_t start_ns, int64_t end_ns, int64_t
 }
 
 /* Change what an account holds; it is counted among the active while it has jobs. */
-static void change_account(struct share_level *level, struct share_account *account,
-                           double weight, int64_t now_ns, int32_t gpus, int32_t jobs)
+static void change_account(struct fair_shares *shares, struct share_level *level,
+                           struct share_account *account, double weight, int64_t now_ns,
+                           int32_t gpus, int32_t jobs)
 {
     struct share_account *active = &level->active;
-    settle(account, now_ns);
-    settle(active, now_ns);
+    settle(shares, account, now_ns);
+    settle(shares, active, now_ns);
     if (account->jobs == 0 && jobs > 0) {
         account->weight = weight;
         active->weight += weight;
@@ -82,12 +89,12 @@ static struct share_account *account_of(const struct share_level *level,
 }
 
 /* What a job had before the policy knew it. */
-static void add_late(struct share_level *level, uint32_t number, int64_t now_ns,
-                     double gpu_s)
+static void add_late(struct fair_shares *shares, struct share_level *level,
+                     uint32_t number, int64_t now_ns, double gpu_s)
 {
     struct share_account *account = account_of(level, number);
-    settle(account, now_ns);
-    settle(&level->active, now_ns);
+    settle(shares, account, now_ns);
+    settle(shares, &level->active, now_ns);
     account->gpu_s += gpu_s;
     if (account->jobs > 0)
         level->active.gpu_s += gpu_s;
@@ -98,8 +105,8 @@ void fair_shares_recall(struct fair_shares *shares, const struct view *view,
 {
     double gpu_s = count_late((double)job_served_ns(job, view->now_ns) * 1e-9, start_ns,
                               end_ns, view->now_ns);
-    add_late(&shares->users, job->user, view->now_ns, gpu_s);
-    add_late(&shares->groups, job->entity, view->now_ns, gpu_s);
+    add_late(shares, &shares->users, job->user, view->now_ns, gpu_s);
+    add_late(shares, &shares->groups, job->entity, view->now_ns, gpu_s);
 }
 
 void fair_shares_observe(struct fair_shares *shares, const struct view *view,
@@ -116,10 +123,10 @@ void fair_shares_observe(struct fair_shares *shares, const struct view *view,
         return;
     int32_t gpus = (int32_t)held - (int32_t)counted->gpus;
     int32_t jobs = (int32_t)counts - (int32_t)counted->counts;
-    change_account(&shares->users, account_of(&shares->users, job->user),
+    change_account(shares, &shares->users, account_of(&shares->users, job->user),
                    weight_of(cluster->users, cluster->user_count, job->user),
                    view->now_ns, gpus, jobs);
-    change_account(&shares->groups, account_of(&shares->groups, job->entity),
+    change_account(shares, &shares->groups, account_of(&shares->groups, job->entity),
                    weight_of(cluster->entities, cluster->entity_count, job->entity),
                    view->now_ns, gpus, jobs);
     counted->gpus = held;
@@ -144,11 +151,11 @@ static double find_correction(const struct share_level *level,
     return bound_factor(got > 0 ? due / got : SHARES_BOUND);
 }
 
-double fair_shares_correct(struct share_level *level, struct share_account *account,
-                           const struct view *view)
+double fair_shares_correct(struct fair_shares *shares, struct share_level *level,
+                           struct share_account *account, const struct view *view)
 {
-    settle(account, view->now_ns);
-    settle(&level->active, view->now_ns);
+    settle(shares, account, view->now_ns);
+    settle(shares, &level->active, view->now_ns);
     account->correction =
         find_correction(level, account, view->cluster->gpu_count * lasting_s);
     account->renewed_ns = view->now_ns + 1;

@@ -53,6 +53,10 @@ struct share_level {
 
 struct fair_shares {
     struct share_level users, groups;
+    struct share_decay {
+        int64_t ns;
+        double kept; /* after that time; the last that was found */
+    } decay;
     struct share_held {
         uint32_t gpus;
         bool counts; /* waits or holds GPUs */
@@ -71,22 +75,24 @@ void fair_shares_recall(struct fair_shares *shares, const struct view *view,
                         const struct job *job, int64_t start_ns, int64_t end_ns);
 
 /* Find an account's correction again. */
-double fair_shares_correct(struct share_level *level, struct share_account *account,
-                           const struct view *view);
+double fair_shares_correct(struct fair_shares *shares, struct share_level *level,
+                           struct share_account *account, const struct view *view);
 
-static inline double fair_shares_correction(struct share_level *level,
+static inline double fair_shares_correction(struct fair_shares *shares,
+                                            struct share_level *level,
                                             const struct view *view, uint32_t number)
 {
     struct share_account *account = &level->accounts[number % SHARES_ACCOUNTS];
     bool is_new =
         account->renewed_ns > 0 && view->now_ns - account->renewed_ns < SHARES_RENEW_NS;
-    return is_new ? account->correction : fair_shares_correct(level, account, view);
+    return is_new ? account->correction
+                  : fair_shares_correct(shares, level, account, view);
 }
 
 /* What a job's value is multiplied by; at most a minute old. */
 static inline double fair_shares_factor(struct fair_shares *shares,
                                         const struct view *view, const struct job *job)
 {
-    return sqrt(fair_shares_correction(&shares->users, view, job->user) *
-                fair_shares_correction(&shares->groups, view, job->entity));
+    return sqrt(fair_shares_correction(shares, &shares->users, view, job->user) *
+                fair_shares_correction(shares, &shares->groups, view, job->entity));
 }
