@@ -41,6 +41,7 @@ struct tenant {
     job_id job;
     job_id partner; /* or JOB_NONE */
     double waste_gpu_s;
+    double each; /* of that, for a GPU */
     struct room_part part;
 };
 
@@ -95,16 +96,15 @@ static uint32_t list_tenants(struct berth_policy *berth, const struct view *view
             (partner != JOB_NONE &&
              (partner < id || !may_clear(berth, view, plan, partner))))
             continue;
-        struct tenant tenant = { id, partner, price_of_stopping(berth, view, id),
-                                 part };
+        struct tenant tenant = { .job = id,
+                                 .partner = partner,
+                                 .waste_gpu_s = price_of_stopping(berth, view, id),
+                                 .part = part };
         if (partner != JOB_NONE)
             add_partner(berth, view, &tenant);
+        tenant.each = tenant.waste_gpu_s / fmax(bits_count(part.gpus), 0.1);
         uint32_t at = count++;
-        double each = tenant.waste_gpu_s / fmax(bits_count(part.gpus), 0.1);
-        for (; at > 0 && tenants[at - 1].waste_gpu_s /
-                                 fmax(bits_count(tenants[at - 1].part.gpus), 0.1) >
-                             each;
-             at--)
+        for (; at > 0 && tenants[at - 1].each > tenant.each; at--)
             tenants[at] = tenants[at - 1];
         tenants[at] = tenant;
     }

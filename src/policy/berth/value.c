@@ -83,7 +83,9 @@ static double work_reached_s(const struct berth_policy *berth, const struct view
                              job_id id)
 {
     const struct job *job = &view->jobs[id];
-    double steps = fmax(job_steps(job, view->now_ns), berth->jobs[id].reached);
+    double steps = job_steps(job, view->now_ns);
+    if (berth->jobs[id].reached > steps)
+        steps = berth->jobs[id].reached;
     return job->rate_best_per_s > 0 ? steps / job->rate_best_per_s : 0;
 }
 
@@ -363,7 +365,7 @@ int64_t value_changes_ns(const struct berth_policy *berth, const struct view *vi
     double done_s = work_reached_s(berth, view, id);
     double first_s =
         job->steps_total > 0 ? job->steps_total / job->rate_best_per_s : LEVEL_FIRST_S;
-    double next_s = fmax(2 * level_s(done_s, first_s), first_s);
+    double next_s = done_s < first_s ? first_s : 2 * level_s(done_s, first_s);
     if (job->state != JOB_RUNNING || job->rate_per_s <= 0)
         return INT64_MAX;
     double steps =
