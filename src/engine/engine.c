@@ -221,6 +221,19 @@ int engine_set_policy(struct engine *engine, const struct policy *policy,
     return r;
 }
 
+int engine_inherit_policy(struct engine *engine, const struct engine *source,
+                          const char *settings, struct error *err)
+{
+    int r = install_policy(engine, source->policy, settings, err);
+    if (r < 0)
+        return r;
+    if (source->policy->inherit)
+        source->policy->inherit(engine->policy_self, &engine->state.view,
+                                source->policy_self);
+    adopt_jobs(engine, true, false);
+    return 0;
+}
+
 int engine_set_flow(struct engine *engine, const struct flow_policy *flow,
                     const char *settings, struct error *err)
 {

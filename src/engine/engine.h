@@ -112,6 +112,13 @@ int engine_set_policy(struct engine *engine, const struct policy *policy,
                       const char *settings, struct error *err);
 
 /*
+ * Install another instance of the source's policy, as known there beyond the live jobs.  The state
+ * is a copy of the source's, slot by slot.
+ */
+int engine_inherit_policy(struct engine *engine, const struct engine *source,
+                          const char *settings, struct error *err);
+
+/*
  * Switch to another flow policy.  Levels stay until it has decided; with one that assigns
  * none all jobs get level 0.
  */

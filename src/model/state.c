@@ -94,6 +94,12 @@ void state_release(struct state *state)
     calendar_release(&state->calendar);
 }
 
+void state_forget_ids(struct state *state)
+{
+    map_release(&state->ids->slots);
+    state->ids->wanted = false;
+}
+
 job_id state_find(const struct state *state, uint64_t id)
 {
     struct state_ids *ids = state->ids;

@@ -76,6 +76,8 @@ struct state {
     uint32_t touched_count;
     bool *is_touched; /* by slot */
 
+    struct node_set *sets; /* of a copy, by place; or NULL */
+
     uint32_t live_count;    /* jobs submitted and not ended */
     uint32_t waiting_count; /* JOB_WAITING                  */
     uint32_t seated_count;  /* in their seats               */
@@ -96,3 +98,14 @@ bool state_apply(struct state *state, struct event *event);
 
 /* The slot of a live job, or JOB_NONE. */
 job_id state_find(const struct state *state, uint64_t id);
+
+/*
+ * Make 'copy' the same as a state of the same cluster, with room for at least as many jobs: each job
+ * in the same slot.  It learns no rates, and reads those of the other one, which must not change as
+ * long as the copy is used; nor must the sets of nodes that its jobs hold.  Further memory is taken
+ * from 'run' the first time.
+ */
+void state_copy(struct state *copy, const struct state *state, struct arena *run);
+
+/* For state_copy(): public ids are looked up anew. */
+void state_forget_ids(struct state *state);

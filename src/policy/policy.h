@@ -48,6 +48,13 @@ struct policy {
                    int64_t start_ns, int64_t end_ns);
 
     /*
+     * Optional.  Take over from 'from', the state of the same policy with the same settings, what
+     * the events of live jobs do not tell.  Called before the first EVENT_ADOPTED; 'view' has the
+     * same jobs in the same slots, and 'from' is not changed.
+     */
+    void (*inherit)(void *self, const struct view *view, const void *from);
+
+    /*
      * Put into 'plan' what should change from view->now_ns on.  Called after every
      * batch of events (except those that merely confirm an order: started, loaded) and
      * at the time that the policy asked for.

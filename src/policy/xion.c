@@ -77,6 +77,15 @@ static int xion_init(void *self, const struct view *view, uint64_t seed,
     return 0;
 }
 
+static void xion_inherit(void *self, const struct view *view, const void *from)
+{
+    struct xion_policy *xion = self;
+    const struct xion_policy *other = from;
+    stop_costs_inherit(&xion->cost_test.model.stop_costs,
+                       &other->cost_test.model.stop_costs);
+    xion->load_max_ns = other->load_max_ns;
+}
+
 static void xion_observe(void *self, const struct view *view, const struct event *event)
 {
     struct xion_policy *xion = self;
@@ -173,6 +182,7 @@ const struct policy policy_xion = {
     .self_size = sizeof(struct xion_policy),
     .init = xion_init,
     .observe = xion_observe,
+    .inherit = xion_inherit,
     .decide = xion_decide,
     .explain = xion_explain,
     .fini = sizes_release,

@@ -1,6 +1,8 @@
 /* stop_costs.c - how long a job takes to save a checkpoint, and to resume. */
 #include "predict/stop_costs.h"
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "model/event.h"
 
@@ -85,6 +87,12 @@ double stop_costs_load_s(const struct stop_costs *costs, const struct view *view
     if (kind && kind->has_load)
         return kind->load_s;
     return job->bytes_per_step ? START_UP_S + ckpt_s(job) : costs->all_jobs.load_s;
+}
+
+void stop_costs_inherit(struct stop_costs *costs, const struct stop_costs *from)
+{
+    memcpy(costs->kinds, from->kinds, STOP_COSTS_KINDS_MAX * sizeof *costs->kinds);
+    costs->all_jobs = from->all_jobs;
 }
 
 void stop_costs_init(struct stop_costs *costs, struct arena *run)

@@ -33,6 +33,9 @@ void stop_costs_init(struct stop_costs *costs, struct arena *run);
 void stop_costs_observe(struct stop_costs *costs, const struct view *view,
                         const struct event *event);
 
+/* Know what another one has measured. */
+void stop_costs_inherit(struct stop_costs *costs, const struct stop_costs *from);
+
 /* Expected time to checkpoint the job now, and to resume it. */
 double stop_costs_pause_s(const struct stop_costs *costs, const struct view *view,
                           job_id job);

@@ -239,12 +239,10 @@ static double slowest_rate(const struct sim *sim, const struct job *job, uint32_
     return fmin(slowest, sim->setup->learn_rates ? INFINITY : job->rate_best_per_s);
 }
 
-/* An observer: tell the simulated cluster what is true of a job that was submitted. */
-static void admit_job(void *self, const struct view *view, const struct event *event)
+/* Tell the simulated cluster what is true of a job that was submitted. */
+static void admit_job(struct sim *sim, const struct view *view,
+                      const struct event *event)
 {
-    struct sim *sim = self;
-    if (event->kind != EVENT_SUBMITTED)
-        return;
     const struct sim_submission *submission = event->tag;
     if (sim->setup->jobs_out)
         joblog_name(&sim->joblog, event->job, submission->name);
@@ -257,11 +255,14 @@ static void admit_job(void *self, const struct view *view, const struct event *e
     sim_cluster_admit(&sim->cluster, event->job, truth);
 }
 
-/* An observer: count starts and node failures, for check_ends(). */
-static void count_turn(void *self, const struct view *view, const struct event *event)
+/* An observer: admit jobs, and count starts and node failures for check_ends(). */
+static void watch_run(void *self, const struct view *view, const struct event *event)
 {
     struct sim *sim = self;
-    sim->turns++;
+    if (event->kind == EVENT_SUBMITTED)
+        admit_job(sim, view, event);
+    else
+        sim->turns++;
 }
 
 /* --- the loop ------------------------------------------------------------------- */
@@ -396,6 +397,8 @@ static int run_loop(struct sim *sim, struct error *err)
         if (idle_wakes > IDLE_WAKES_MAX)
             break;
         int r = step_engine(sim, now_ns, err);
+        if (r == 0 && sim->setup->stepped)
+            sim->setup->stepped(sim->setup->stepped_context, &sim->engine);
         if (r == 0)
             r = check_refusals(sim, err);
         if (r == 0)
@@ -551,13 +554,10 @@ static int set_up(struct sim *sim, struct error *err)
     metrics_init(&sim->metrics, &sim->run, view, setup->window_from,
                  setup->window_to ? setup->window_to : UINT64_MAX);
     engine_add_observer(&sim->engine,
-                        (struct engine_observer){ .event = admit_job,
+                        (struct engine_observer){ .event = watch_run,
                                                   .self = sim,
-                                                  .kinds = 1u << EVENT_SUBMITTED });
-    engine_add_observer(&sim->engine,
-                        (struct engine_observer){ .event = count_turn,
-                                                  .self = sim,
-                                                  .kinds = 1u << EVENT_STARTED |
+                                                  .kinds = 1u << EVENT_SUBMITTED |
+                                                           1u << EVENT_STARTED |
                                                            1u << EVENT_NODE_DOWN });
     engine_add_observer(
         &sim->engine,
@@ -587,6 +587,8 @@ static int set_up(struct sim *sim, struct error *err)
                             (struct engine_observer){ .event = timeline_event,
                                                       .self = &sim->timeline });
     }
+    if (setup->observer.event)
+        engine_add_observer(&sim->engine, setup->observer);
     rng_init(&sim->cost_rng, setup->seed, "cost error");
     rng_init(&sim->estimate_rng, setup->seed, "estimate error");
     sim->id_next = 1;

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "engine/engine.h"
 #include "executor/sim/sim.h"
 #include "metrics/timeline.h"
 #include "metrics/summary.h"
@@ -40,6 +41,11 @@ struct sim_setup {
     /* Optional.  Called now and then with jobs ended and expected (0: not known). */
     void (*progress)(void *context, uint64_t done, uint64_t expected);
     void *context;
+
+    /* Optional.  Called after each step with what it led to; and an observer of all events. */
+    void (*stepped)(void *context, const struct engine *engine);
+    struct engine_observer observer;
+    void *stepped_context;
 };
 
 /* How it went, besides the figures. */

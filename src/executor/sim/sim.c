@@ -16,7 +16,7 @@
 #include "base/grow.h"
 #include "base/memory.h"
 #include "base/units.h"
-#include "executor/sim/reports.h"
+#include "executor/sim/sim_internal.h"
 #include "model/cluster.h"
 #include "model/event.h"
 #include "model/outbox.h"
@@ -31,61 +31,6 @@
  * to more time than their steps take, also for a policy that counts in doubles.
  */
 #define LEASE_SLACK (1 - 1e-11)
-
-enum sim_phase {
-    SIM_AWAY,     /* waits in the queue, or has ended */
-    SIM_LOADING,  /* until its time to resume is over */
-    SIM_RUNNING,  /* until its lease or its work is done */
-    SIM_DONE,     /* waits for its partner to be done as well */
-    SIM_IDLE,     /* its lease is done */
-    SIM_RESIZING, /* until it has checkpointed and resumed */
-    SIM_LEAVING,  /* until its checkpoint or its grace period is over */
-};
-
-/* A placement of a job. */
-struct sim_placement {
-    uint32_t attempt;
-    uint32_t type, gpus;
-    bool spread;
-    bool together;
-    uint64_t steps_max;
-};
-
-struct sim_job {
-    struct sim_truth truth;
-    enum sim_phase phase;
-    uint32_t generation;
-    struct sim_placement now;
-    job_id partner; /* shares its GPUs */
-    job_id coming;  /* will share its GPUs */
-    double steps;   /* at the anchor */
-    double rate_per_s;
-    int64_t anchor_ns;
-    double steps_kept; /* when it started, or at its last checkpoint */
-    int64_t ran_ns;    /* time making steps since its start, up to the anchor */
-    double lease_end;  /* steps at which its lease is done; 0: open */
-    bool clean;        /* while stopping: its checkpoint will be complete */
-    bool has_extra;    /* 'extra' is of this job */
-    bool pending;      /* will start, or continue with another size, at 'next' */
-    uint32_t extra;    /* 1 + index in 'extras', kept for the slot */
-
-    struct sim_placement next;
-    uint64_t order;      /* number of its last start order */
-    job_id next_with;    /* the job it will share GPUs with */
-    uint32_t waits_for;  /* jobs that have to leave first */
-    uint32_t first_wait; /* of the jobs that wait for this one */
-};
-
-/* Extra data of a job that reports losses or uses the network. */
-struct sim_extra {
-    struct reports reports;
-    double report_at; /* step of its next report */
-    uint32_t sender;  /* its number in the network, or FLUID_NONE */
-    double base;      /* steps it had made when it entered the network */
-    double reported;  /* steps at its last report of speed */
-    int64_t reported_ns;
-    double rate_per_s; /* between the last two reports */
-};
 
 static struct sim_extra *extra_of(const struct sim_cluster *sim,
                                   const struct sim_job *job)
@@ -106,7 +51,7 @@ static void sim_unschedule(struct sim_cluster *sim, job_id id)
     timer_heap_remove(&sim->due, id);
 }
 
-static void sim_schedule(struct sim_cluster *sim, job_id id, int64_t at_ns)
+void sim_schedule(struct sim_cluster *sim, job_id id, int64_t at_ns)
 {
     sim->job_due_count += !timer_heap_has(&sim->due, id);
     timer_heap_set(&sim->due, id, at_ns);
@@ -293,8 +238,7 @@ static double sim_told_rate(const struct sim_cluster *sim, double rate_per_s)
     return sim->hidden ? 0 : rate_per_s;
 }
 
-/* The job makes steps from now on, until its lease or its work is done. */
-static void sim_make_steps(struct sim_cluster *sim, job_id id)
+void sim_make_steps(struct sim_cluster *sim, job_id id)
 {
     struct sim_job *job = &sim->jobs[id];
     job->phase = SIM_RUNNING;
@@ -431,11 +375,13 @@ void sim_cluster_admit(struct sim_cluster *sim, job_id id,
     sim->jobs[id] = (struct sim_job){ .truth = *truth,
                                       .extra = extra,
                                       .generation = sim->view->jobs[id].generation,
+                                      .steps = sim->view->jobs[id].steps,
                                       .partner = JOB_NONE,
                                       .coming = JOB_NONE,
                                       .next_with = JOB_NONE,
                                       .first_wait = NONE };
-    if (truth->curve || sim->view->jobs[id].bytes_per_step > 0 || sim->hidden)
+    if (!sim->silent &&
+        (truth->curve || sim->view->jobs[id].bytes_per_step > 0 || sim->hidden))
         admit_extra(sim, id, truth->curve);
     sim->jobs[id].truth.curve = NULL;
     if (is_new)
@@ -955,4 +901,5 @@ const struct executor executor_sim = {
     .cancel = sim_cancel,
     .resize = sim_resize,
     .renew = sim_renew,
+    .reattach = sim_reattach,
 };

@@ -51,6 +51,8 @@ struct sim_cluster {
     struct timer_heap due;  /* jobs, and behind them nodes, by their next occurrence */
     uint32_t job_due_count; /* of these, jobs */
     uint64_t order;         /* number of the last start order */
+    bool
+        silent; /* jobs report nothing while they run, and none waits for the network */
     const struct throughput *hidden; /* true rates that are not told; NULL: they are */
     struct sim_faults faults;
     struct rng rng;
@@ -75,7 +77,10 @@ void sim_cluster_init(struct sim_cluster *sim, struct arena *run,
                       const struct view *view, struct outbox *outbox,
                       const struct sim_faults *faults, uint64_t seed);
 
-/* A job was admitted into this slot: its true values. */
+/*
+ * A job was admitted into this slot: its true values.  Before a cluster that begins in the middle
+ * has its jobs reattached, all of them are admitted, and 'now_ns' is set.
+ */
 void sim_cluster_admit(struct sim_cluster *sim, job_id job,
                        const struct sim_truth *truth);
 

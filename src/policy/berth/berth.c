@@ -257,8 +257,10 @@ static void enter_waiting(struct berth_policy *berth, const struct view *view,
 {
     const struct job *job = &view->jobs[id];
     struct berth_job *mine = &berth->jobs[id];
-    mine->trial = mine->by_age = mine->keeps = false;
-    mine->retry_ns = 0;
+    if (!mine->inherited) {
+        mine->trial = mine->by_age = mine->keeps = false;
+        mine->retry_ns = 0;
+    }
     join_queue(berth, id);
     if (berth->programme && job->class == CLASS_BE)
         return; /* its turn is the programme's to say */
@@ -354,10 +356,11 @@ static void berth_observe(void *self, const struct view *view,
     }
     if (event->kind == EVENT_SUBMITTED)
         berth->jobs[id] = (struct berth_job){ .is_apart = berth->jobs[id].is_apart };
-    if (event->kind == EVENT_ADOPTED && view->jobs[id].class == CLASS_TE)
+    bool adopted = event->kind == EVENT_ADOPTED && !berth->jobs[id].inherited;
+    if (adopted && view->jobs[id].class == CLASS_TE)
         berth->jobs[id].trial = view->jobs[id].state != JOB_WAITING;
     value_observe(berth, view, event);
-    if (event->kind == EVENT_ADOPTED && view->jobs[id].class == CLASS_BE)
+    if (adopted && view->jobs[id].class == CLASS_BE)
         berth->jobs[id].aged = berth->jobs[id].by_age =
             view->jobs[id].waited_ns >= patience_ns(berth, view, id);
     cost_model_observe(&berth->cost_test.model, view, event);
@@ -376,6 +379,7 @@ static void berth_observe(void *self, const struct view *view,
     count_gpus(berth, view, id);
     pairs_observe(berth, view, id);
     aged_observe(berth, view, id);
+    berth->jobs[id].inherited = false;
     if (berth->programme)
         berth->programme->observe(berth->programme_self, view, event);
 }
@@ -501,6 +505,40 @@ static void berth_recall(void *self, const struct view *view, const struct job *
     fair_shares_recall(&berth->shares, view, job, start_ns, end_ns);
     if (job->steps > 0)
         work_history_count(&berth->history, job);
+}
+
+/* Each live job as it is known there, but in no order and counted nowhere yet. */
+static void inherit_jobs(struct berth_policy *berth, const struct view *view,
+                         const struct berth_policy *other)
+{
+    for (job_id id = 0; id < view->job_max; id++) {
+        struct berth_job *mine = &berth->jobs[id];
+        if (view->jobs[id].state == JOB_FREE)
+            continue;
+        *mine = other->jobs[id];
+        mine->inherited = true;
+        mine->runs = mine->shares = mine->is_apart = false;
+        mine->aged_gpus = mine->trial_gpus = mine->lent_gpus = 0;
+        mine->gpus_type = 0;
+        mine->key_turn = 0;
+    }
+    for (uint32_t i = 0; i < other->queue_count; i++)
+        berth->queue[i] = other->queue[i];
+    berth->queue_count = other->queue_count;
+    berth->queue_next = other->queue_next;
+}
+
+static void berth_inherit(void *self, const struct view *view, const void *from)
+{
+    struct berth_policy *berth = self;
+    const struct berth_policy *other = from;
+    stop_costs_inherit(&berth->cost_test.model.stop_costs,
+                       &other->cost_test.model.stop_costs);
+    work_history_inherit(&berth->history, &other->history);
+    fair_shares_inherit(&berth->shares, view, &other->shares);
+    inherit_jobs(berth, view, other);
+    berth->aged_debt_gpu_s = other->aged_debt_gpu_s;
+    berth->aged_debt_ns = other->aged_debt_ns;
 }
 
 static int berth_decide(void *self, const struct view *view, struct plan *plan,
@@ -720,6 +758,7 @@ const struct policy policy_berth = {
     .init = berth_init,
     .observe = berth_observe,
     .recall = berth_recall,
+    .inherit = berth_inherit,
     .decide = berth_decide,
     .wake_ns = berth_wake_ns,
     .explain = berth_explain,

@@ -62,6 +62,7 @@ struct berth_job {
     uint32_t gpus_type;     /* of which these and 'trial_gpus' are                */
     bool in_rounds;         /* a trial job beyond their share: counts as best effort */
     bool is_apart;          /* on the list 'apart'                                */
+    bool inherited;         /* known from another instance, and not adopted yet */
 
     /* Until it makes steps, what it is; then its key is no larger than this one. */
     struct cost_model_value value;

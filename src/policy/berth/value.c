@@ -209,18 +209,20 @@ void value_observe(struct berth_policy *berth, const struct view *view,
 {
     struct berth_job *mine = &berth->jobs[event->job];
     const struct job *job = &view->jobs[event->job];
-    if ((event->kind != EVENT_PLACED && event->kind != EVENT_STARTED) ||
-        makes_steps(job))
+    if (((event->kind != EVENT_PLACED && event->kind != EVENT_STARTED) ||
+         makes_steps(job)) &&
+        !mine->inherited)
         mine->value_until = 0;
     if (event->kind == EVENT_FINISHED)
         work_history_count(&berth->history, job);
     if (event->kind == EVENT_STOPPED || event->kind == EVENT_LOST)
         mine->reached = fmax(mine->reached, fmax(event->steps_reached, event->steps));
     forecaster_observe(&berth->forecaster, view, event);
-    if (event->kind == EVENT_SUBMITTED || event->kind == EVENT_ADOPTED)
+    bool adopted = event->kind == EVENT_ADOPTED && !mine->inherited;
+    if (event->kind == EVENT_SUBMITTED || adopted)
         assume_good_step(berth, view, event->job);
     fair_shares_observe(&berth->shares, view, event);
-    if (event_makes_waiting(event, view) || event->kind == EVENT_ADOPTED)
+    if ((event_makes_waiting(event, view) || adopted) && !mine->inherited)
         set_factors(berth, view, event->job);
     if (event->kind != EVENT_PROGRESS || !isfinite(event->loss) ||
         job->steps_total <= 0)

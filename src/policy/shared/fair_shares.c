@@ -2,6 +2,7 @@
 #include "policy/shared/fair_shares.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "model/cluster.h"
@@ -18,6 +19,20 @@ void fair_shares_init(struct fair_shares *shares, const struct view *view,
     shares->users.accounts = arena_array(run, struct share_account, SHARES_ACCOUNTS);
     shares->groups.accounts = arena_array(run, struct share_account, SHARES_ACCOUNTS);
     shares->held = arena_array(run, struct share_held, view->job_max);
+}
+
+void fair_shares_inherit(struct fair_shares *shares, const struct view *view,
+                         const struct fair_shares *from)
+{
+    memcpy(shares->users.accounts, from->users.accounts,
+           SHARES_ACCOUNTS * sizeof *shares->users.accounts);
+    memcpy(shares->groups.accounts, from->groups.accounts,
+           SHARES_ACCOUNTS * sizeof *shares->groups.accounts);
+    shares->users.active = from->users.active;
+    shares->groups.active = from->groups.active;
+    for (job_id id = 0; id < view->job_max; id++)
+        if (view->jobs[id].state != JOB_FREE)
+            shares->held[id] = from->held[id];
 }
 
 static double decay_over(int64_t ns)
@@ -117,7 +132,7 @@ void fair_shares_observe(struct fair_shares *shares, const struct view *view,
     struct share_held *counted = &shares->held[event->job];
     uint32_t held = job_holds_seats(job) ? job->gpus_now : 0;
     bool counts = job->state >= JOB_WAITING;
-    if (event->kind == EVENT_ADOPTED && job->first_start_ns >= 0)
+    if (event->kind == EVENT_ADOPTED && job->first_start_ns >= 0 && !counted->counts)
         fair_shares_recall(shares, view, job, job->first_start_ns, view->now_ns);
     if (held == counted->gpus && counts == counted->counts)
         return;

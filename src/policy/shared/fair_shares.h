@@ -70,6 +70,10 @@ void fair_shares_init(struct fair_shares *shares, const struct view *view,
 void fair_shares_observe(struct fair_shares *shares, const struct view *view,
                          const struct event *event);
 
+/* Know what users and groups had, the live jobs of 'view' included: each is in the same slot. */
+void fair_shares_inherit(struct fair_shares *shares, const struct view *view,
+                         const struct fair_shares *from);
+
 /* GPU-time in seats that a job had between these times, before it was observed. */
 void fair_shares_recall(struct fair_shares *shares, const struct view *view,
                         const struct job *job, int64_t start_ns, int64_t end_ns);

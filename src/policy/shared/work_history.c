@@ -46,6 +46,14 @@ void work_history_init(struct work_history *history, struct arena *run)
     }
 }
 
+void work_history_inherit(struct work_history *history, const struct work_history *from)
+{
+    memcpy(history->classes, from->classes, sizeof history->classes);
+    memcpy(history->narrow, from->narrow, WORK_RECORDS * sizeof *history->narrow);
+    memcpy(history->guesses, from->guesses, WORK_GUESSES * sizeof *history->guesses);
+    history->finished_count = from->finished_count;
+}
+
 /* Hash of what these jobs have in common; 0: this one has no name, or no user. */
 static uint64_t key_of(const struct job *job, enum likeness likeness)
 {

@@ -56,6 +56,10 @@ struct work_history {
 
 void work_history_init(struct work_history *history, struct arena *run);
 
+/* Know the jobs that another one has counted. */
+void work_history_inherit(struct work_history *history,
+                          const struct work_history *from);
+
 /* A job has finished; 'steps' are all that it has made. */
 void work_history_count(struct work_history *history, const struct job *job);
 

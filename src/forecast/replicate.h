@@ -1,0 +1,78 @@
+/*
+ * replicate.h - one possible future of an engine: a copy of it, played forward.
+ *
+ *     replicate_init(&replicate, source, &setup, &err);
+ *     replicate_begin(&replicate, seed, &err);                    as the source is now
+ *     replicate_play(&replicate, horizon_ns, event_max, &err);
+ *     ... replicate.starts[slot], replicate.ends[slot] ...
+ *
+ * The copy decides with the same policy from the same beliefs; a simulated cluster takes the place
+ * of the executor.  How much work each job truly has is asked of the setup and told to that cluster
+ * alone, so what was drawn at random never reaches the policy.  The source is not changed, and must
+ * not change meanwhile.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "engine/engine.h"
+#include "executor/sim/sim.h"
+#include "model/outbox.h"
+
+struct error;
+
+#define REPLICATE_NOT_YET INT64_MAX
+
+struct replicate_setup {
+    const char *settings; /* of the source's policy, or NULL                        */
+    uint32_t more_jobs;   /* that may be live at once, of those yet to be submitted */
+    bool reports;         /* jobs report progress and use the network               */
+
+    /* What is true of a live job of the copy's view; 'ret_truth' has the declared costs. */
+    void (*truth)(void *context, const struct view *view, job_id job,
+                  struct sim_truth *ret_truth);
+
+    /* Optional.  The next job to be submitted, in order of time; NULL: there are no more. */
+    const struct job *(*arrival)(void *context);
+    void *context;
+};
+
+struct replicate {
+    const struct engine *source;
+    struct replicate_setup setup;
+    struct arena run;   /* the engine                */
+    struct arena round; /* the cluster, of one replicate */
+    struct engine engine;
+    struct sim_cluster cluster;
+    bool has_cluster;
+    struct outbox outboxes[2];
+    uint32_t reading;
+    const struct job *next; /* to be submitted */
+    int64_t now_ns;
+
+    /* By slot of the source's live jobs: when each starts next, and ends; REPLICATE_NOT_YET. */
+    int64_t *starts, *ends;
+    bool *awaited;          /* neither has happened: set before replicate_play() */
+    uint32_t awaited_count; /* it stops when there are none                      */
+    uint64_t event_count;   /* of the last play                                  */
+};
+
+int replicate_init(struct replicate *replicate, const struct engine *source,
+                   const struct replicate_setup *setup, struct error *err);
+void replicate_release(struct replicate *replicate);
+
+/* Be as the source is now, with random numbers of this seed; all live jobs are awaited. */
+int replicate_begin(struct replicate *replicate, uint64_t seed, struct error *err);
+
+/* Wait for this job alone, or for this one as well. */
+void replicate_await_none(struct replicate *replicate);
+void replicate_await(struct replicate *replicate, job_id job);
+
+/*
+ * Play until all awaited jobs have started and ended, 'horizon_ns' or so many events; 'now_ns' tells
+ * how far it came.
+ */
+int replicate_play(struct replicate *replicate, int64_t horizon_ns, uint64_t event_max,
+                   struct error *err);

@@ -1,0 +1,97 @@
+/*
+ * state_copy.c - the same state once more, to be played forward.
+ *
+ * All that the state keeps is arrays with numbers in place of pointers, so jobs keep their slots and
+ * rows of seats their places.  A copy costs what is live, not what there is room for.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "model/cluster.h"
+#include "model/node_set.h"
+#include "model/state.h"
+
+#define COPY(array, count) \
+    memcpy(copy->array, state->array, (size_t)(count) * sizeof *state->array)
+
+/* Jobs of the copy hold the same sets of nodes, and do not count among those that hold them. */
+static void copy_jobs(struct state *copy, const struct state *state)
+{
+    for (job_id id = state->job_count; id < copy->job_count; id++)
+        copy->jobs[id] = (struct job){ .state = JOB_FREE };
+    COPY(jobs, state->job_count);
+    for (job_id id = 0; id < state->job_count; id++) {
+        struct job *job = &copy->jobs[id];
+        if (job->state == JOB_FREE || !job->set)
+            continue;
+        struct node_set *set = &copy->sets[job->set->place];
+        *set = *job->set;
+        set->job_count = UINT32_MAX / 2;
+        job->set = set;
+    }
+    copy->job_count = state->job_count;
+    copy->free_slot = state->free_slot;
+    copy->id_next = state->id_next;
+}
+
+static void copy_nodes(struct state *copy, const struct state *state)
+{
+    uint32_t nodes = state->view.cluster->node_count;
+    COPY(holds, nodes);
+    COPY(node_down, nodes);
+    COPY(foreign, nodes);
+    for (node_id node = 0; node < nodes; node++) {
+        struct room room = state->free.rooms[node];
+        if (state->free.listed[node])
+            free_index_put(&copy->free, node, &room);
+        else
+            free_index_drop(&copy->free, node);
+        copy->free.rooms[node] = room;
+    }
+}
+
+static void copy_calendar(struct state *copy, const struct state *state)
+{
+    const struct calendar *calendar = &state->calendar;
+    calendar_release(&copy->calendar);
+    if (calendar->count == 0)
+        return;
+    size_t bytes = calendar->count * sizeof *calendar->entries;
+    copy->calendar.entries = memory_checked(malloc(bytes));
+    memcpy(copy->calendar.entries, calendar->entries, bytes);
+    copy->calendar.count = copy->calendar.room = calendar->count;
+}
+
+void state_copy(struct state *copy, const struct state *state, struct arena *run)
+{
+    assert(copy->job_max >= state->job_count && copy->seat_max >= state->seat_used);
+    assert(copy->view.cluster == state->view.cluster);
+    if (!copy->sets)
+        copy->sets = arena_array(run, struct node_set, NODE_SETS_MAX);
+    while (copy->touched_count > 0)
+        copy->is_touched[copy->touched[--copy->touched_count]] = false;
+    copy_jobs(copy, state);
+    COPY(seats, state->seat_used);
+    COPY(seat_free, SEAT_CLASSES);
+    copy->seat_used = state->seat_used;
+    COPY(pending_shares, state->pending_used);
+    copy->pending_used = state->pending_used;
+    copy->pending_free = state->pending_free;
+    COPY(losses, state->loss_used);
+    copy->loss_used = state->loss_used;
+    copy->loss_free = state->loss_free;
+    COPY(served_ns, (size_t)state->job_count * state->view.cluster->type_count);
+    copy_nodes(copy, state);
+    copy_calendar(copy, state);
+    copy->live_count = state->live_count;
+    copy->waiting_count = state->waiting_count;
+    copy->seated_count = state->seated_count;
+    copy->view.now_ns = state->view.now_ns;
+    copy->view.closed = state->view.closed;
+    copy->view.rates = state->view.rates;
+    state_forget_ids(copy);
+}
