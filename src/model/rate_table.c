@@ -216,6 +216,8 @@ void rate_table_measure(struct rate_table *rates, uint32_t kind,
                                     .spread = cell->spread };
     add_report(cell, log(per_s));
     cell->brief = brief;
+    if (!brief)
+        rates->kinds[kind].steady |= (uint32_t)1 << place.type;
     cell->at_ns = rates->kinds[kind].used_ns = now_ns;
     mark_stale(rates, kind);
 }
@@ -240,6 +242,7 @@ bool rate_table_restore(struct rate_table *rates, const char *name,
     own->variance = cell->variance;
     own->at_ns = cell->at_ns;
     own->count = cell->count;
+    known->steady |= (uint32_t)1 << cell->type;
     if (cell->at_ns > known->used_ns)
         known->used_ns = cell->at_ns;
     mark_stale(rates, kind);

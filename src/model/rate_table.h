@@ -65,6 +65,7 @@ struct rate_kind {
     uint32_t gpus;            /* size that the levels are for; 0: nothing is measured */
     uint32_t fitted;          /* the fit that its levels are of                     */
     bool stale;               /* measured since its levels were made                */
+    uint32_t steady;          /* types, as bits, measured beyond a first interval   */
     uint8_t basis[TYPES_MAX]; /* enum rate_basis                          */
     float deviation[TYPES_MAX]; /* of ln(rate), of a job to come            */
     double level[TYPES_MAX];    /* steps per second; 0: nothing is known    */

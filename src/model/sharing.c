@@ -50,8 +50,10 @@ static bool have_consent(const struct throughput *table, const struct job *a,
 static bool is_measured_alone(const struct throughput *table, const struct job *job,
                               uint32_t type)
 {
-    return job->learned && table->learned && type < TYPES_MAX &&
-           table->learned->kinds[job->learned - 1].basis[type] == RATE_MEASURED;
+    if (!job->learned || !table->learned || type >= TYPES_MAX)
+        return false;
+    const struct rate_kind *kind = &table->learned->kinds[job->learned - 1];
+    return kind->basis[type] == RATE_MEASURED && (kind->steady >> type & 1);
 }
 
 /* --- learned kinds ---------------------------------------------------------------------- */

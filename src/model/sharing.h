@@ -12,7 +12,8 @@
  * not share again.  Other jobs keep SHARED_SPEED of their rate alone with any partner.
  *
  * By rules of consent (struct sharing_rules) only jobs share that said so, of one user unless
- * all may, if both fit in memory and their rates alone are known.
+ * all may, if both fit in memory and their rates alone are known: a first interval, which may
+ * hold a warm-up, is not enough to compare with.
  */
 #pragma once
 

@@ -75,8 +75,12 @@ static void learn_interval(struct state *state, job_id id, double per_s, bool br
     struct job *job = &state->jobs[id];
     struct rate_track *track = &state->tracks[id];
     struct rate_place place = { job->type_now, job->gpus_now, job->spread_now };
+    const struct rate_kind *kind = &state->rates.kinds[job->learned - 1];
+    uint32_t steady = kind->steady;
     rate_table_measure(&state->rates, job->learned - 1, place,
                        per_s * exp(-track->base), state->view.now_ns, brief);
+    if (kind->steady != steady) /* from now on it may share there */
+        state_mark_kind(state, job->learned - 1);
     if (brief)
         return;
     track->own_count++;
@@ -101,7 +105,9 @@ static void learn_beside(struct state *state, job_id id, job_id other, double pe
     struct rate_place place = { job->type_now, job->gpus_now, job->spread_now };
     struct rate_figure alone =
         rate_table_figure(&state->rates, job->learned - 1, place);
-    if (!beside->learned || alone.basis != RATE_MEASURED || !(alone.rate > 0))
+    bool steady = state->rates.kinds[job->learned - 1].steady >> job->type_now & 1;
+    if (!beside->learned || !steady || alone.basis != RATE_MEASURED ||
+        !(alone.rate > 0))
         return;
     if (pair_table_measure(&state->pairs, state->rates.kinds[job->learned - 1].hash,
                            state->rates.kinds[beside->learned - 1].hash, job->type_now,

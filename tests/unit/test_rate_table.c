@@ -101,7 +101,9 @@ static void a_first_interval_counts_until_there_is_another(void **state)
     struct rate_place place = { V100, 1, false };
     rate_table_measure(rates, kind, place, 1, 0, true);
     assert_near(figure_of(rates, "a", V100).rate, 1, 1e-9);
+    assert_int_equal(rates->kinds[kind].steady, 0);
     rate_table_measure(rates, kind, place, 10, 0, false);
+    assert_int_equal(rates->kinds[kind].steady, 1 << V100);
     rate_table_measure(rates, kind, place, 1, 0, true);
     assert_near(figure_of(rates, "a", V100).rate, 10, 1e-9);
 }
