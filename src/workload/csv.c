@@ -66,6 +66,7 @@ static const struct field fields[COLUMN_COUNT] = {
     [COLUMN_NODELIST] = { "nodelist", FIELD_WORD, AT(nodelist) },
     [COLUMN_EXCLUDE] = { "exclude", FIELD_WORD, AT(exclude) },
     [COLUMN_DECLARED] = { "declared", FIELD_OTHER, AT(undeclared) },
+    [COLUMN_SHARED] = { "shared", FIELD_FLAG, AT(shares) },
 };
 
 /* Written even where they are 0; the others are empty then. */

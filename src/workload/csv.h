@@ -53,6 +53,7 @@ enum csv_column {
     COLUMN_NODELIST,
     COLUMN_EXCLUDE,
     COLUMN_DECLARED,
+    COLUMN_SHARED,
     COLUMN_COUNT, /* at most 64: a set of them is one word */
 };
 

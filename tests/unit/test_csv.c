@@ -16,18 +16,19 @@ static const char everything[] =
     "#berth-jobs 1\n"
     "id,name,user,entity,class,submit_s,gpus,gpus_min,gpus_max,nodes,spread,types,cpus,"
     "mem_gib,work_s,kind,steps,grace_s,pause_s,load_s,ckpt_s,weight,deadline_s,"
-    "step_s,fixed_s,bytes_per_step,sync,overlap,curve,fails,nodelist,exclude,declared\n"
+    "step_s,fixed_s,bytes_per_step,sync,overlap,curve,fails,nodelist,exclude,declared,"
+    "shared\n"
     "1,first,ada,vision,be,0,8,,,1,0,v100|p100,32,256.5,3600.25,,,60,10.5,30,1800,2,"
     "90000,,,"
-    ",,,,0,n2|n3,\"n0,n1\",0\n"
+    ",,,,0,n2|n3,\"n0,n1\",0,1\n"
     "9,\"se,\"\"cond\",ben,,te,0.000000001,1,,,,1,,0.5,,12.125,,,20,0,0,0,,,,,,,,,1,,,"
-    "1\n"
+    "1,0\n"
     "7,élan,,speech,be,12.5,4,2,8,,0,,,,,ResNet-50 (batch size "
     "64),120000,0,0,0,0,0.1,,,,"
-    "102400000,ring,0.25,,0,,n1,\n"
+    "102400000,ring,0.25,,0,,n1,,\n"
     "8,,,,be,13,4,,,4,0,,,,,,800,0,0,0,0,,,0.375,0.25,75000000,ps,,"
-    "\"acc:tau=120.5,last=0.76\",0,,,1\n"
-    "10,,,,be,14,1,,,,0,,,,90,,,0,0,0,0,,,,,,,,points:90/2.5/-0.25/0.125,0,,,0\n";
+    "\"acc:tau=120.5,last=0.76\",0,,,1,\n"
+    "10,,,,be,14,1,,,,0,,,,90,,,0,0,0,0,,,,,,,,points:90/2.5/-0.25/0.125,0,,,0,1\n";
 
 static struct workload *open_text(const char *text)
 {
@@ -57,6 +58,7 @@ static void every_column_arrives(void **state)
     assert_int_equal(job.pause_ns, 10 * NS_PER_S + NS_PER_S / 2);
     assert_int_equal(job.deadline_ns, 90000 * NS_PER_S);
     assert_true(job.undeclared);
+    assert_true(job.shares);
 
     assert_int_equal(workload_next(workload, &job, &err), 1);
     assert_string_equal(job.name, "se,\"cond");
@@ -65,6 +67,7 @@ static void every_column_arrives(void **state)
     assert_true(job.spread);
     assert_true(job.fails);
     assert_false(job.undeclared);
+    assert_false(job.shares);
     assert_null(job.entity);
 
     assert_int_equal(workload_next(workload, &job, &err), 1);
@@ -77,6 +80,7 @@ static void every_column_arrives(void **state)
     assert_int_equal(job.sync, SYNC_RING);
     assert_true(job.overlap == 0.25);
     assert_false(job.undeclared); /* empty: as 1 */
+    assert_false(job.shares);     /* empty: as 0 */
     assert_int_equal(job.curve.family, LEARNING_NONE);
 
     assert_int_equal(workload_next(workload, &job, &err), 1);
