@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A job that keeps its processor busy for a part of the time, to see what sharing does.
 
-    berth up --fake-gpus v100:2@cpu --policy gavel-las,sharing=true
+    berth up --fake-gpus v100:2@cpu
     berth submit --shared --kind light -- python3 examples/busy.py --busy 0.3
     berth rates
 

@@ -1,24 +1,33 @@
 """Jobs that share a GPU on one machine: who may, what is learned of them, how a pair ends."""
 import os
+import signal
 import subprocess
 import sys
 import unittest
 
 from live import BUILD, Daemon, until
 
-JOB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "typed_job.py")
-PAIRS = "gavel-las,sharing=true,round=1"
+HERE = os.path.dirname(os.path.abspath(__file__))
+PAIRS = ("--policy", "gavel-las,sharing=true,round=1")
 
 
-class Sharing(unittest.TestCase):
+class Scene(unittest.TestCase):
     def start(self, *flags):
-        self.daemon = Daemon("--policy", PAIRS, *flags, gpus="v100:1").start()
+        self.daemon = Daemon(*flags, gpus="v100:1").start()
         self.addCleanup(self.daemon.wipe)
+
+    def submit(self, steps, program, *words, **request):
+        return self.daemon.submit(sys.executable, "-I", "-S", os.path.join(HERE, program),
+                                  str(steps), *words, steps=steps, grace_s=20, **request)
 
     def train(self, steps=100000, **request):
         """A job that makes 50 steps a second, whoever is beside it."""
-        return self.daemon.submit(sys.executable, "-I", "-S", JOB, str(steps), "50", "1",
-                                  steps=steps, grace_s=20, **request)
+        return self.submit(steps, "typed_job.py", "50", "1", **request)
+
+    def crowd(self, steps):
+        """One that makes 20 steps a second alone, and a third of that beside another like it."""
+        return self.submit(steps, "device_job.py", "20", os.path.join(self.daemon.dir, "device"),
+                           shared=True, kind="heavy")
 
     def beside(self, job):
         return self.daemon.job(job).get("beside")
@@ -37,6 +46,27 @@ class Sharing(unittest.TestCase):
     def pairs(self):
         return {(row["kind"], row["beside"]): row
                 for row in self.daemon.ask("GET", "/v1/rates")[1]["pairs"]}
+
+    def measured(self, kind):
+        """A report of a job that ran alone."""
+        until(lambda: any(row["kind"] == kind and row["basis"] == "measured"
+                          for row in self.daemon.ask("GET", "/v1/rates")[1]["rates"]))
+
+    def never_beside(self, jobs):
+        """They take turns to their end."""
+        seen = set()
+        def watch():
+            seen.update(self.beside(job) for job in jobs)
+            return all(self.daemon.job(job)["state"] == "COMPLETED" for job in jobs)
+        until(watch)
+        self.assertEqual(seen, {None})
+
+
+class Rounds(Scene):
+    """A policy that makes pairs by shares of time."""
+
+    def start(self, *flags):
+        super().start(*PAIRS, *flags)
 
     def test_jobs_that_say_so_share_and_what_they_keep_is_learned(self):
         self.start()
@@ -69,15 +99,6 @@ class Sharing(unittest.TestCase):
         shown = self.daemon.job(other)
         self.assertEqual((shown["state"], shown["attempt"]), ("RUNNING", attempt))
 
-    def never_beside(self, jobs):
-        """They take turns to their end."""
-        seen = set()
-        def watch():
-            seen.update(self.beside(job) for job in jobs)
-            return all(self.daemon.job(job)["state"] == "COMPLETED" for job in jobs)
-        until(watch)
-        self.assertEqual(seen, {None})
-
     def test_jobs_that_do_not_say_so_never_share(self):
         self.start()
         self.never_beside([self.train(250, kind="a", shared=True), self.train(250, kind="b")])
@@ -109,6 +130,78 @@ class Sharing(unittest.TestCase):
     def test_the_administrator_may_forbid_it(self):
         self.configure("sharing: {allow: false}\n")
         self.never_beside([self.train(200, kind=kind, shared=True) for kind in ("a", "b")])
+
+
+class ByDefault(Scene):
+    """The policy that berthd has unless it is told another."""
+
+    def pair(self):
+        """Two jobs of a new kind: the first is measured alone, the second joins it in its place."""
+        one = self.train(shared=True, kind="a")
+        self.measured("a")
+        other = self.train(shared=True, kind="a")
+        self.paired(one, other)
+        self.assertEqual(self.daemon.job(one)["attempt"], 0)
+        return one, other
+
+    def test_a_pair_of_a_new_kind_is_tried(self):
+        self.start()
+        one, other = self.pair()
+        until(lambda: self.pairs().get(("a", "a"), {"n": 0})["n"] >= 3)
+        self.assertEqual((self.beside(one), self.beside(other)), (other, one)) # it is worth it
+
+    def test_jobs_that_do_not_say_so_wait(self):
+        self.start()
+        first = self.train(150, kind="a")
+        self.measured("a")
+        self.never_beside([first, self.train(50, kind="a", shared=True),
+                           self.train(50, kind="a")])
+
+    def test_a_pair_that_does_harm_is_parted_and_not_formed_again(self):
+        self.start()
+        jobs = [self.crowd(300)]
+        self.measured("heavy")
+        jobs.append(self.crowd(200))
+        self.paired(*jobs)
+        until(lambda: [self.beside(job) for job in jobs] == [None, None])
+        self.assertGreaterEqual(self.pairs()["heavy", "heavy"]["n"], 2)
+        self.never_beside(jobs)
+
+    def test_a_pair_outlives_berthd(self):
+        self.start()
+        jobs = self.pair()
+        attempts = [self.daemon.job(job)["attempt"] for job in jobs]
+        self.daemon.kill()
+        self.daemon.start()
+        self.paired(*jobs)
+        self.assertEqual([self.daemon.job(job)["attempt"] for job in jobs], attempts)
+        reports = self.pairs().get(("a", "a"), {"n": 0})["n"]
+        until(lambda: self.pairs().get(("a", "a"), {"n": 0})["n"] > reports) # it is measured on
+
+    def test_the_crash_of_one_leaves_the_other_in_place(self):
+        self.start()
+        other = self.train(shared=True, kind="a")
+        self.measured("a")
+        program = os.path.join(HERE, "typed_job.py")
+        one = self.daemon.sh(f"echo $$ > pid.new; mv pid.new pid; exec {sys.executable} -I -S "
+                             f"{program} 100000 50 1", steps=100000, shared=True, kind="a")
+        self.paired(one, other)
+        with open(os.path.join(self.daemon.dir, "pid"), encoding="utf-8") as file:
+            os.kill(int(file.read()), signal.SIGKILL)
+        self.assertEqual(self.daemon.wait(one)["state"], "FAILED")
+        until(lambda: self.beside(other) is None)
+        shown = self.daemon.job(other)
+        self.assertEqual((shown["state"], shown["attempt"]), ("RUNNING", 0))
+
+    def test_a_trial_job_takes_the_gpus_of_both(self):
+        self.start()
+        one, other = self.pair()
+        trial = self.train(50, **{"class": "te"})
+        self.daemon.wait(trial, {"RUNNING"})
+        self.assertEqual([self.beside(job) for job in (one, other)], [None, None])
+        self.assertNotIn("RUNNING", {self.daemon.job(job)["state"] for job in (one, other)})
+        self.daemon.wait(trial)
+        self.paired(one, other)
 
 
 if __name__ == "__main__":

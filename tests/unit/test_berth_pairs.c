@@ -52,12 +52,29 @@ static void a_waiting_job_joins_one_that_it_suits(void **state)
     job_id other = world_running(w, of_kind(w, "B", 1000));
     job_id new = world_queued(w, of_kind(w, "A", 1000));
     world_decide(w, &policy_berth);
-    assert_false(plan_holds(w->plan, new)); /* unless it is set */
+    assert_false(plan_holds(w->plan, new)); /* unless it is set, or both said so */
 
     decide(w);
     assert_int_equal(beside(w, new), other);
     assert_false(plan_changes(w->plan, alike));
     world_release(w);
+}
+
+/* Without a setting it is for the jobs to say. */
+static void jobs_that_said_so_share(void **state)
+{
+    for (int said = 0; said < 4; said++) {
+        struct world *w = open_world("1xv100:1");
+        job_id old = world_running(w, of_kind(w, "A", 1000));
+        job_id new = world_queued(w, of_kind(w, "B", 1000));
+        world_job(w, old)->shares = said & 1;
+        world_job(w, new)->shares = said & 2;
+        world_decide(w, &policy_berth);
+        assert_int_equal(plan_holds(w->plan, new), said == 3);
+        world_decide_with(w, &policy_berth, "sharing=false");
+        assert_false(plan_holds(w->plan, new));
+        world_release(w);
+    }
 }
 
 static void jobs_that_slow_each_other_take_turns(void **state)
@@ -183,7 +200,7 @@ static void jobs_exchange_partners(void **state)
     world_release(w);
 }
 
-RUN_CASES(TEST(a_waiting_job_joins_one_that_it_suits),
+RUN_CASES(TEST(a_waiting_job_joins_one_that_it_suits), TEST(jobs_that_said_so_share),
           TEST(jobs_that_slow_each_other_take_turns),
           TEST(jobs_of_which_nothing_is_known_take_turns), TEST(no_trial_job_shares),
           TEST(a_job_that_needs_its_rate_for_its_deadline_does_not_share),

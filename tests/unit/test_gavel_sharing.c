@@ -1,5 +1,6 @@
 /*
- * Sharing in our own rounds: which jobs are paired, which take turns, what is refused.
+ * Sharing in our own rounds: which jobs are paired, which take turns, what is refused.  By consent,
+ * with rates that are learned, under the policy berth as well.
  */
 #include "support/engine_run.h"
 
@@ -101,7 +102,7 @@ static void jobs_that_hinder_each_other_are_kept_apart(void **state)
 struct learner {
     uint32_t together, apart; /* starts of jobs of A beside B, and of A beside A */
     uint32_t against;         /* and beside jobs that did not say that they share */
-    int64_t last_apart_ns;
+    int64_t last_apart_ns;    /* a job of A ran beside another */
     int64_t last_ns;
 };
 
@@ -110,14 +111,18 @@ static void watch(void *self, const struct view *view, const struct event *event
     struct learner *learner = self;
     learner->last_ns = event->at_ns;
     const struct job *job =
-        event->kind == EVENT_STARTED ? &view->jobs[event->job] : NULL;
+        event->kind == EVENT_STARTED || event->kind == EVENT_PROGRESS
+            ? &view->jobs[event->job]
+            : NULL;
     if (!job || job->partner == JOB_NONE)
         return;
     const struct job *partner = &view->jobs[job->partner];
-    learner->together += job->learned != partner->learned;
-    learner->apart += job->learned == partner->learned;
     if (job->learned == partner->learned)
         learner->last_apart_ns = event->at_ns;
+    if (event->kind != EVENT_STARTED)
+        return;
+    learner->together += job->learned != partner->learned;
+    learner->apart += job->learned == partner->learned;
     learner->against += !job->shares || !partner->shares || job->user != partner->user;
 }
 
@@ -149,23 +154,33 @@ static struct learner learn(const char *policy, const struct job_spec *specs,
         .gpus = 1, .steps = 7200, .kind = (of), .user = (by), .shares = true \
     }
 
-/* Both have run alone for a while: then they are tried together, and it is worth it. */
+static const char *const sharing_policies[] = { "gavel-las,sharing=true", "berth" };
+
+/* Jobs of both kinds have run alone: then they are tried together, and it is worth it. */
 static void jobs_that_say_so_share_when_that_is_worth_it(void **state)
 {
-    const struct job_spec specs[] = { SHARER("A", "ann"), SHARER("B", "ann") };
-    struct learner learner = learn("gavel-las,sharing=true", specs, 2);
-    assert_true(learner.together > 0);
-    assert_true(learner.last_ns < 11000 * SECOND); /* in turns: 14,400 */
+    struct job_spec specs[] = { SHARER("A", "ann"), SHARER("B", "ann"),
+                                SHARER("A", "ann"), SHARER("B", "ann") };
+    specs[0].steps = specs[1].steps = 100;
+    for (int i = 0; i < 2; i++) {
+        struct learner learner = learn(sharing_policies[i], specs, 4);
+        assert_true(learner.together > 0);
+        assert_true(learner.last_ns < 11000 * SECOND); /* in turns: 14,600 */
+    }
+    struct learner learner = learn("berth,sharing=false", specs, 4);
+    assert_int_equal(learner.together + learner.apart, 0);
 }
 
 static void jobs_that_harm_each_other_are_parted_and_not_tried_again(void **state)
 {
     const struct job_spec specs[] = { SHARER("A", "ann"), SHARER("A", "ann"),
                                       SHARER("A", "ann") };
-    struct learner learner = learn("gavel-las,sharing=true", specs, 3);
-    assert_true(learner.apart > 0);
-    assert_true(learner.last_apart_ns < 3600 * SECOND);
-    assert_true(learner.last_ns < 3 * 7200 * SECOND + 3600 * SECOND);
+    for (int i = 0; i < 2; i++) {
+        struct learner learner = learn(sharing_policies[i], specs, 3);
+        assert_true(learner.apart > 0);
+        assert_true(learner.last_apart_ns < 3600 * SECOND);
+        assert_true(learner.last_ns < 3 * 7200 * SECOND + 3600 * SECOND);
+    }
 }
 
 static void nobody_shares_who_did_not_say_so_or_with_another_user(void **state)
@@ -173,9 +188,13 @@ static void nobody_shares_who_did_not_say_so_or_with_another_user(void **state)
     struct job_spec specs[] = { SHARER("A", "ann"), SHARER("B", "bob"),
                                 SHARER("B", "ann") };
     specs[2].shares = false;
-    struct learner learner = learn("gavel-las,sharing=true", specs, 3);
+    for (int i = 0; i < 2; i++) {
+        struct learner learner = learn(sharing_policies[i], specs, 3);
+        assert_int_equal(learner.together + learner.apart, 0);
+        assert_int_equal(learner.against, 0);
+    }
+    struct learner learner = learn("berth,sharing=true", specs, 3);
     assert_int_equal(learner.together + learner.apart, 0);
-    assert_int_equal(learner.against, 0);
 }
 
 static void wrong_settings_are_refused(void **state)

@@ -9,7 +9,7 @@
  *     trials.c   trial jobs first, each where it costs least              FitGpp
  *     aged.c     jobs that have waited too long, oldest first
  *     (here)     all others in order: free room, else a swap that pays    Xion
- *     pairs.c    two jobs on the same GPUs, with the setting 'sharing'    Gavel
+ *     pairs.c    two jobs on the same GPUs, where they may share them     Gavel
  *     moves.c    moves to faster GPUs, and trades                         Gavel
  *     resizes.c  how many GPUs an elastic job gets                        SLAQ
  *
@@ -101,6 +101,9 @@ static const struct preempt_rule for_trials = { RULE_TRIAL, next_cheapest,
                                                 may_preempt };
 static const struct preempt_rule by_order = { RULE_ORDER, next_longest, may_preempt };
 
+static const char *const sharing_names[] = {
+    [SHARING_NONE] = "false", [SHARING_ASKED] = "asked", [SHARING_ALL] = "true", NULL
+};
 static const char *const objective_names[] = { "completion", "makespan", "fairness",
                                                "cost", NULL };
 
@@ -744,8 +747,9 @@ static const struct field berth_params[] = {
       1, 1e9 },
     { "floor", FIELD_NUMBER, AT(floor), "0.4", "share",
       "of an equal share that no elastic job falls below when sizes are set", 0, 1 },
-    { "sharing", FIELD_FLAG, AT(sharing), "false", NULL,
-      "two jobs may share GPUs if it is known how fast both then run" },
+    { "sharing", FIELD_CHOICE, AT(sharing), "asked", NULL,
+      "which jobs may share GPUs: those submitted with --shared, all, or none", 0, 0,
+      sharing_names },
     { 0 },
 };
 

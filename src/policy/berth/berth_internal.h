@@ -83,13 +83,20 @@ enum objective {
     OBJECTIVE_COST,
 };
 
+/* Which jobs may share GPUs. */
+enum sharing_choice {
+    SHARING_NONE,
+    SHARING_ASKED, /* those that said so */
+    SHARING_ALL,   /* under rules of consent, those that said so as well */
+};
+
 struct berth_policy {
     /* settings */
     uint32_t objective; /* enum objective */
     double trial_weight;
     int64_t age_ns;
-    double floor; /* part of an equal share that no elastic job falls below */
-    bool sharing; /* two jobs may share GPUs                                 */
+    double floor;     /* part of an equal share that no elastic job falls below */
+    uint32_t sharing; /* enum sharing_choice */
 
     const struct policy *programme; /* Gavel's, for another objective; or NULL */
     struct gavel_policy *programme_self;
@@ -124,10 +131,12 @@ struct berth_policy {
     double gpus_per_cpu_milli, gpus_per_mib; /* of the whole cluster */
     double gang_powers[GANG_POWERS];         /* GPUs ^ GANG */
     uint32_t trial_gpus;                     /* held by or pending for trial jobs */
-    uint32_t aged_gpus;      /* and by jobs that started because they waited too long */
-    double aged_debt_gpu_s;  /* GPU time that these have had beyond their share       */
-    int64_t aged_debt_ns;    /* when it was that much                                 */
-    uint32_t sharing_count;  /* waiting and running jobs that may share GPUs       */
+    uint32_t aged_gpus;     /* and by jobs that started because they waited too long */
+    double aged_debt_gpu_s; /* GPU time that these have had beyond their share       */
+    int64_t aged_debt_ns;   /* when it was that much                                 */
+    uint32_t sharing_count; /* waiting and running jobs that may share GPUs       */
+    job_id harmful[FRESH_MAX]; /* of each pair that is known to do harm, one job   */
+    uint32_t harmful_count;
     job_id fresh[FRESH_MAX]; /* jobs that may find another to trade with */
     uint32_t fresh_count;
     bool

@@ -274,7 +274,7 @@ void moves_make(struct berth_policy *berth, const struct view *view, struct plan
              left &= left - 1)
             moved += move_between(berth, view, plan, (uint32_t)__builtin_ctz(left), to);
     }
-    if (berth->sharing_count >= 2)
+    if (berth->sharing_count >= 2 || berth->harmful_count > 0)
         pairs_move(berth, view, plan, berth->freed_types != 0);
     berth->freed_types = berth->grown_types = 0;
     make_trades(berth, view, plan);

@@ -99,7 +99,7 @@ int objective_start(struct berth_policy *berth, const struct view *view, uint64_
     const char *name = name_programme(berth, view);
     if (!name)
         return 0;
-    if (berth->sharing)
+    if (berth->sharing == SHARING_ALL)
         return error_set(err, -EINVAL, "sharing=true needs objective=completion");
     berth->programme = policy_find(name);
     berth->programme_self =

@@ -38,6 +38,9 @@
  * Trial jobs, jobs that started because they waited too long, elastic jobs and jobs that stay
  * until they end take no part; nor does a job that would miss its deadline by it.
  *
+ * Two jobs that turn out to slow each other too much (model/sharing.h) are parted: the one of less
+ * value goes to free GPUs, or back to the queue.  Their kinds are not paired again.
+ *
  * After Gavel (OSDI 2020): its programmes choose shares of time for pairs.
  */
 #include "policy/berth/pairs.h"
@@ -55,6 +58,7 @@
  * would do.
  */
 #define PAIR_LEAST 1.2  /* what both do together, in parts of their rates alone */
+#define ROUNDING 1e-9   /* of that sum */
 #define MOVE_LEAST 0.02 /* of the time until a job ends that a move has to save */
 #define HELD 0.5 /* seconds that one counts by which a host's GPUs are held longer */
 #define SECONDS_SCANNED 16 /* waiting jobs that are looked at */
@@ -98,7 +102,7 @@ static bool find_parts(const struct view *view, job_id host, job_id second,
         double alone = throughput_rate(view->rates, jobs[i], type, gpus, spread);
         ret_parts[i] = alone > 0 ? rates[i] / alone : 0;
     }
-    return ret_parts[0] + ret_parts[1] >= PAIR_LEAST;
+    return ret_parts[0] + ret_parts[1] >= PAIR_LEAST - ROUNDING;
 }
 
 /* With the time that both have left alone; the second makes its first step after 'stop_s'. */
@@ -139,12 +143,20 @@ static bool find_ends(const struct berth_policy *berth, const struct view *view,
     return keeps_deadline(view, place->host, place->host_s, ret_ends->host_s);
 }
 
+/* It said so, or that is not asked. */
+static bool is_willing(const struct berth_policy *berth, const struct job *job)
+{
+    bool all = berth->sharing == SHARING_ALL && !berth->view->rates->rules.by_consent;
+    return all || (job->shares && berth->sharing != SHARING_NONE);
+}
+
 /* It may share GPUs with a job if it is known how fast both then run. */
 static bool may_share(const struct berth_policy *berth, const struct job *job,
                       job_id id)
 {
-    return job->class == CLASS_BE && job->gpus > 0 && job->kind != KIND_NONE &&
-           !job->stays && !job_is_elastic(job) && !berth->jobs[id].by_age;
+    return is_willing(berth, job) && job->class == CLASS_BE && job->gpus > 0 &&
+           (job->kind != KIND_NONE || job->learned) && !job->stays &&
+           !job_is_elastic(job) && !berth->jobs[id].by_age;
 }
 
 /* It makes steps, and will for longer than what is left of a job is rounded up to. */
@@ -487,10 +499,58 @@ static bool move_running(const struct berth_policy *berth, const struct view *vi
     return move_to(berth, view, plan, best.how == JOINS ? id : best.other, &place);
 }
 
+/* --- pairs that do harm ------------------------------------------------------------------ */
+
+static bool does_harm(const struct view *view, job_id id)
+{
+    const struct job *job = &view->jobs[id];
+    double rates[2];
+    return job->partner != JOB_NONE && job->type_now != TYPE_NONE &&
+           !sharing_rates(view->rates, job, &view->jobs[job->partner], job->type_now,
+                          job->gpus_now, job->spread_now, rates);
+}
+
+/* It leaves its partner, for free GPUs if there are any. */
+static bool leave_partner(const struct berth_policy *berth, const struct view *view,
+                          struct plan *plan, job_id id)
+{
+    struct ask ask = ASK_DEFAULT;
+    size_t mark = plan_mark(plan);
+    if (!job_is_preemptible(&view->jobs[id]) || !runs_on(berth, view, plan, id))
+        return false;
+    ask.avoid = berth_nodes_to_avoid(berth);
+    plan_revoke(plan, id, RULE_RESIZE, id);
+    if (plan_grant_free(plan, id, &ask))
+        return true;
+    plan_undo(plan, mark);
+    plan_revoke(plan, id, RULE_ORDER, view->jobs[id].partner);
+    return true;
+}
+
+static void part_harmful(struct berth_policy *berth, const struct view *view,
+                         struct plan *plan)
+{
+    for (uint32_t i = 0; i < berth->harmful_count; i++) {
+        job_id id = berth->harmful[i];
+        job_id other = view->jobs[id].partner;
+        if (!does_harm(view, id) || plan_changes(plan, id) || plan_changes(plan, other))
+            continue;
+        bool is_first =
+            value_of(berth, view, id).key_ns < value_of(berth, view, other).key_ns;
+        job_id leaving[2] = { is_first ? other : id, is_first ? id : other };
+        if (!leave_partner(berth, view, plan, leaving[0]))
+            leave_partner(berth, view, plan, leaving[1]);
+    }
+    berth->harmful_count = 0;
+}
+
 void pairs_move(struct berth_policy *berth, const struct view *view, struct plan *plan,
                 bool freed)
 {
     uint32_t moved = 0;
+    part_harmful(berth, view, plan);
+    if (berth->sharing_count < 2)
+        return;
     if (freed && view->free->gpu_count > 0)
         leave_pairs(berth, view, plan);
     for (uint32_t i = 0; i < berth->fresh_count && moved < MOVES_MAX; i++)
@@ -503,8 +563,12 @@ void pairs_observe(struct berth_policy *berth, const struct view *view, job_id i
 {
     const struct job *job = &view->jobs[id];
     struct berth_job *mine = &berth->jobs[id];
-    bool shares =
-        berth->sharing && job->state >= JOB_WAITING && may_share(berth, job, id);
+    bool shares = job->state >= JOB_WAITING && may_share(berth, job, id);
     berth->sharing_count += shares - mine->shares;
     mine->shares = shares;
+    if (job->partner != JOB_NONE && berth->harmful_count < FRESH_MAX && mine->runs &&
+        does_harm(view, id)) {
+        berth->harmful[berth->harmful_count++] = id;
+        berth->stirred = true;
+    }
 }

@@ -13,8 +13,8 @@ void pairs_start(struct berth_policy *berth, const struct view *view,
                  struct plan *plan);
 
 /*
- * Move running jobs out of pairs into GPUs that became free; then those that began to run, or
- * whose rate changed, beside others or into their places, where that pays.
+ * Part pairs that do harm.  Then move running jobs out of pairs into GPUs that became free; then those that
+ * began to run, or whose rate changed, beside others or into their places, where that pays.
  */
 void pairs_move(struct berth_policy *berth, const struct view *view, struct plan *plan,
                 bool freed);
