@@ -41,9 +41,29 @@ enum sync {
     SYNC_SERVER, /* a parameter server on one of its hosts, workers on the others */
 };
 
+/* How a job ended that has run on a real cluster, and who cancelled it. */
+enum job_end { ENDED_UNKNOWN, ENDED_COMPLETED, ENDED_FAILED, ENDED_CANCELLED };
+enum job_canceller {
+    CANCELLED_BY_NONE,
+    CANCELLED_BY_OWNER,
+    CANCELLED_BY_ADMIN,
+    CANCELLED_BY_DEPENDENCY, /* what it depended on ended otherwise */
+};
+
 /* Their names, ended by NULL. */
 extern const char *const job_classes[];
 extern const char *const job_syncs[];
+extern const char *const job_ends[];
+extern const char *const job_cancellers[];
+
+/* What became of a job on the cluster that it was recorded on; a simulation ignores it. */
+struct job_past {
+    int64_t start_ns, end_ns; /* 0: never                              */
+    enum job_end end;
+    enum job_canceller cancelled_by;
+    uint32_t attempts, preemptions;
+    int64_t limit_ns; /* longest run of an attempt; 0: none     */
+};
 
 /*
  * The description of a job as it is submitted: what a workload yields, a user writes and a
@@ -71,6 +91,9 @@ struct job_spec {
     uint32_t mem_mib;            /* of the whole gang                               */
     double steps;                /* work; 0: unknown                                */
     bool undeclared;             /* simulated: no policy is told its work           */
+    double steps_declared;       /* simulated: what policies are told; 0: its work  */
+    int64_t eligible_ns;         /* simulated: may not start before; 0: at once     */
+    int64_t cancel_ns;           /* simulated: is cancelled then; 0: never          */
     int64_t grace_ns;            /* grace period: time to save before it is killed  */
     int64_t pause_ns;            /* time it takes to checkpoint                     */
     int64_t load_ns;             /* time to resume: from its start to its first step */
@@ -89,6 +112,7 @@ struct job_spec {
     bool shares;      /* may share its GPUs with another job, if that is asked */
     uint32_t gpu_mib; /* memory that it needs of each GPU; 0: not said   */
     bool fails;       /* ends in failure when its work is done           */
+    struct job_past past;
 };
 
 /* A job's share of one node; all its seats are its allocation. */

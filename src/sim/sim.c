@@ -31,6 +31,7 @@
 #include "model/throughput.h"
 #include "net/fluid.h"
 #include "policy/policy.h"
+#include "sim/changes.h"
 #include "workload/table.h"
 #include "workload/workload.h"
 
@@ -84,6 +85,8 @@ struct sim {
     uint64_t ended;
     int64_t ended_ns;
 
+    struct changes changes; /* to jobs that live, at times known beforehand */
+
     struct arena instant; /* emptied after every step */
     uint32_t coming;      /* jobs submitted and not yet applied */
 };
@@ -92,6 +95,7 @@ struct sim {
 struct sim_submission {
     struct sim_truth truth;
     const char *name; /* where jobs are logged, or NULL */
+    int64_t eligible_ns, cancel_ns; /* 0: at once; never */
 };
 
 /* --- arrivals ------------------------------------------------------------------ */
@@ -175,6 +179,10 @@ static int submit_next(struct sim *sim, struct error *err)
     }
     if (!sim->setup->declare_curves)
         spec->curve.family = LEARNING_NONE;
+    if (spec->steps_declared > 0)
+        spec->steps = spec->steps_declared;
+    if (spec->step_s > 0)
+        spec->kind = NULL; /* its pace was measured: no table is asked */
     double cost = error_factor(&sim->cost_rng, sim->setup->cost_error);
     double work = error_factor(&sim->estimate_rng, sim->setup->estimate_error);
     spec->steps *= work;
@@ -196,6 +204,11 @@ static int submit_next(struct sim *sim, struct error *err)
         struct sim_submission *submission =
             arena_new(&sim->instant, struct sim_submission);
         submission->truth = truth;
+        submission->cancel_ns = spec->cancel_ns;
+        if (spec->eligible_ns > spec->submit_ns) {
+            submission->eligible_ns = spec->eligible_ns;
+            job->state = JOB_HELD;
+        }
         if (sim->setup->jobs_out && spec->name)
             submission->name = arena_text(&sim->instant, spec->name);
         event->tag = submission;
@@ -253,6 +266,12 @@ static void admit_job(struct sim *sim, const struct view *view,
     if (alone_s > sim->longest_s)
         sim->longest_s = alone_s;
     sim_cluster_admit(&sim->cluster, event->job, truth);
+    if (submission->cancel_ns > 0)
+        changes_add(&sim->changes, submission->cancel_ns, EVENT_CANCELLED, event->job,
+                    job->generation);
+    if (submission->eligible_ns > 0)
+        changes_add(&sim->changes, submission->eligible_ns, EVENT_RELEASED, event->job,
+                    job->generation);
 }
 
 /* An observer: admit jobs, and count starts and node failures for check_ends(). */
@@ -338,6 +357,8 @@ static int64_t find_next_time(struct sim *sim)
     int64_t at_ns = engine_wake_ns(&sim->engine);
     if (sim->more && sim->next.submit_ns < at_ns)
         at_ns = sim->next.submit_ns;
+    if (changes_next_ns(&sim->changes) < at_ns)
+        at_ns = changes_next_ns(&sim->changes);
     sim_cluster_communicate(&sim->cluster, at_ns);
     int64_t next_ns = sim_cluster_next_ns(&sim->cluster);
     return next_ns < at_ns ? next_ns : at_ns;
@@ -351,8 +372,8 @@ static bool is_over(const struct sim *sim)
         return false;
     if (sim->engine.state.live_count == 0)
         return true;
-    return sim_cluster_is_quiet(&sim->cluster) && sim->engine.wake_ns == INT64_MAX &&
-           sim->engine.calendar_ns == INT64_MAX;
+    return sim_cluster_is_quiet(&sim->cluster) && sim->changes.count == 0 &&
+           sim->engine.wake_ns == INT64_MAX && sim->engine.calendar_ns == INT64_MAX;
 }
 
 /* How many jobs there will be; 0: not known. */
@@ -381,6 +402,8 @@ static int run_loop(struct sim *sim, struct error *err)
             now_ns = last_ns; /* the policy asked for a time that has passed */
         last_ns = now_ns;
         sim_cluster_advance(&sim->cluster, now_ns);
+        changes_take(&sim->changes, &sim->engine.state.view, now_ns,
+                     &sim->outboxes[sim->reading]);
         while (sim->more && sim->next.submit_ns <= now_ns) {
             if (sim->engine.state.live_count + sim->coming >= JOBS_LIVE_MAX)
                 return error_set(err, -ERANGE, "more than %u jobs are waiting at once",
@@ -672,6 +695,7 @@ int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
     ledger_release(&sim->ledger);
     quality_release(&sim->quality);
     timeline_release(&sim->timeline);
+    changes_release(&sim->changes);
     outbox_release(&sim->outboxes[0]);
     outbox_release(&sim->outboxes[1]);
     joblog_release(&sim->joblog);

@@ -26,6 +26,7 @@
 #define WEIGHT_MAX 1e9
 #define CPUS_MAX 1000000
 #define MEM_GIB_MAX 1000000
+#define COUNT_MAX 1000000000
 
 #define SECONDS_MAX ((double)TIME_MAX_NS / 1e9)
 #define AT(member) offsetof(struct job_spec, member)
@@ -67,12 +68,28 @@ static const struct field fields[COLUMN_COUNT] = {
     [COLUMN_EXCLUDE] = { "exclude", FIELD_WORD, AT(exclude) },
     [COLUMN_DECLARED] = { "declared", FIELD_OTHER, AT(undeclared) },
     [COLUMN_SHARED] = { "shared", FIELD_FLAG, AT(shares) },
+    [COLUMN_DECLARED_WORK] = { "declared_work", FIELD_NUMBER, AT(steps_declared),
+                               .max = STEPS_MAX },
+    [COLUMN_ELIGIBLE] = { "eligible_s", FIELD_TIME, AT(eligible_ns) },
+    [COLUMN_CANCEL] = { "cancel_s", FIELD_TIME, AT(cancel_ns) },
+    [COLUMN_START] = { "start_s", FIELD_TIME, AT(past.start_ns) },
+    [COLUMN_END] = { "end_s", FIELD_TIME, AT(past.end_ns) },
+    [COLUMN_STATE] = { "state", FIELD_CHOICE, AT(past.end),
+                       .choices = job_ends },
+    [COLUMN_CANCELLED_BY] = { "cancelled_by", FIELD_CHOICE, AT(past.cancelled_by),
+                              .choices = job_cancellers },
+    [COLUMN_ATTEMPTS] = { "attempts", FIELD_COUNT, AT(past.attempts),
+                          .max = COUNT_MAX },
+    [COLUMN_PREEMPTIONS] = { "preemptions", FIELD_COUNT, AT(past.preemptions),
+                             .max = COUNT_MAX },
+    [COLUMN_LIMIT] = { "limit_s", FIELD_TIME, AT(past.limit_ns) },
 };
 
 /* Written even where they are 0; the others are empty then. */
 #define COLUMNS_WITH_ZERO \
     (COLUMN_BIT(COLUMN_SUBMIT) | COLUMN_BIT(COLUMN_GPUS) | COLUMN_BIT(COLUMN_GRACE) | \
-     COLUMN_BIT(COLUMN_PAUSE) | COLUMN_BIT(COLUMN_LOAD) | COLUMN_BIT(COLUMN_CKPT))
+     COLUMN_BIT(COLUMN_PAUSE) | COLUMN_BIT(COLUMN_LOAD) | COLUMN_BIT(COLUMN_CKPT) | \
+     COLUMN_BIT(COLUMN_ATTEMPTS) | COLUMN_BIT(COLUMN_PREEMPTIONS))
 
 /* --- reading ----------------------------------------------------------------------- */
 
@@ -348,6 +365,20 @@ static int read_field(struct csv *csv, const struct table *table, uint32_t at,
     }
 }
 
+/* A time that is given is not before the job's submission. */
+static int check_not_before(const struct reader *reader, const struct job_spec *spec,
+                            enum csv_column column, struct error *err)
+{
+    int64_t at_ns = field_get_whole(&fields[column], spec);
+    if (at_ns == 0 || at_ns >= spec->submit_ns)
+        return 0;
+    return error_set(err, -EINVAL,
+                     "%s:%llu: %s is %.9g, want no time before submit_s, %.9g",
+                     reader->name, (unsigned long long)reader->line,
+                     fields[column].name, (double)at_ns * 1e-9,
+                     (double)spec->submit_ns * 1e-9);
+}
+
 /* Check rules about several fields; 'given' are the columns that are not empty. */
 static int check_row(const struct table *table, struct trace_row *row, uint64_t given,
                      double work, struct error *err)
@@ -359,6 +390,7 @@ static int check_row(const struct table *table, struct trace_row *row, uint64_t 
     if (!(given & COLUMN_BIT(COLUMN_GPUS)))
         return reader_wrong(reader, "gpus", "", 0, "a whole number", err);
     bool paced = spec->kind || spec->step_s > 0;
+    int r;
     if (paced && !(given & COLUMN_BIT(COLUMN_STEPS)))
         return reader_wrong(reader, "steps", "", 0,
                             spec->kind ? "a number, as there is a kind"
@@ -367,8 +399,6 @@ static int check_row(const struct table *table, struct trace_row *row, uint64_t 
     if (!paced && !(given & COLUMN_BIT(COLUMN_WORK)))
         return reader_wrong(reader, "work_s", "", 0, "a number, as there is no kind",
                             err);
-    if (spec->kind && spec->step_s > 0)
-        return reader_wrong(reader, "step_s", "", 0, "none, as there is a kind", err);
     if (spec->fixed_s > 0 && spec->fixed_s > spec->step_s)
         return reader_wrong(reader, "fixed_s", "", 0, "at most step_s", err);
     bool elastic = given & (COLUMN_BIT(COLUMN_GPUS_MIN) | COLUMN_BIT(COLUMN_GPUS_MAX));
@@ -378,10 +408,15 @@ static int check_row(const struct table *table, struct trace_row *row, uint64_t 
                          "%s:%llu: gpus is %u, want it from gpus_min %u to gpus_max %u",
                          reader->name, (unsigned long long)reader->line, spec->gpus,
                          spec->gpus_min, spec->gpus_max);
+    r = check_not_before(reader, spec, COLUMN_ELIGIBLE, err);
+    if (r == 0)
+        r = check_not_before(reader, spec, COLUMN_CANCEL, err);
+    if (r < 0)
+        return r;
     if (!paced) {
         row->spec.steps = work;
         row->run_ns = (int64_t)(work * 1e9 + 0.5);
-    } else if (!spec->kind) {
+    } else if (spec->step_s > 0) {
         double run_ns = spec->steps * spec->step_s * 1e9;
         if (run_ns > (double)TIME_MAX_NS)
             return reader_wrong(reader, "steps", "", 0, "a run of at most 100 years",
@@ -502,6 +537,10 @@ static bool is_left_out(enum csv_column column, const struct job_spec *job)
         return !job->kind && !(job->step_s > 0);
     if (column == COLUMN_SYNC)
         return job->bytes_per_step == 0;
+    if (column == COLUMN_STATE || column == COLUMN_CANCELLED_BY)
+        return field_get_whole(field, job) == 0;
+    if (column == COLUMN_ATTEMPTS || column == COLUMN_PREEMPTIONS)
+        return job->past.end == ENDED_UNKNOWN;
     if (field->type == FIELD_NUMBER)
         return !(*(const double *)((const char *)job + field->offset) > 0);
     return field_is_whole(field) && field->type != FIELD_CHOICE &&
@@ -560,11 +599,21 @@ static void put_line(FILE *file, uint64_t columns, const struct job_spec *job)
     fputc('\n', file);
 }
 
+void csv_write_header(FILE *file, uint64_t columns)
+{
+    fputs("#berth-jobs 1\n", file);
+    put_line(file, columns, NULL);
+}
+
+void csv_write_job(FILE *file, uint64_t columns, const struct job_spec *job)
+{
+    put_line(file, columns, job);
+}
+
 int workload_write(struct workload *workload, FILE *file, struct error *err)
 {
     uint64_t columns = workload_facts(workload)->columns;
-    fputs("#berth-jobs 1\n", file);
-    put_line(file, columns, NULL);
+    csv_write_header(file, columns);
     struct job_spec job;
     int r;
     while ((r = workload_next(workload, &job, err)) > 0)

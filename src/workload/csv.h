@@ -54,6 +54,18 @@ enum csv_column {
     COLUMN_EXCLUDE,
     COLUMN_DECLARED,
     COLUMN_SHARED,
+    COLUMN_DECLARED_WORK,
+    COLUMN_ELIGIBLE,
+    COLUMN_CANCEL,
+
+    /* what became of it where it was recorded */
+    COLUMN_START,
+    COLUMN_END,
+    COLUMN_STATE,
+    COLUMN_CANCELLED_BY,
+    COLUMN_ATTEMPTS,
+    COLUMN_PREEMPTIONS,
+    COLUMN_LIMIT,
     COLUMN_COUNT, /* at most 64: a set of them is one word */
 };
 
@@ -62,6 +74,10 @@ enum csv_column {
 /* What nearly every trace has. */
 #define COLUMNS_BASIC \
     (COLUMN_BIT(COLUMN_SUBMIT) | COLUMN_BIT(COLUMN_GPUS) | COLUMN_BIT(COLUMN_WORK))
+
+/* The two lines before the jobs, and a job's line; 'columns' are bits of enum csv_column. */
+void csv_write_header(FILE *file, uint64_t columns);
+void csv_write_job(FILE *file, uint64_t columns, const struct job_spec *job);
 
 /*
  * Write what is left of a workload, with the columns its facts name.  Reading it again

@@ -255,14 +255,56 @@ static void a_job_has_one_pace(void **state)
 {
     assert_wrong(KIND "0,4,,A,,\n",
                  "j:3: steps is \"\", want a number, as there is a kind");
-    assert_wrong(KIND "0,4,,A,100,0.5\n",
-                 "j:3: step_s is \"\", want none, as there is a kind");
     assert_wrong(KIND "0,4,,,100,\n",
                  "j:3: work_s is \"\", want a number, as there is no kind");
     assert_wrong("#berth-jobs 1\nsubmit_s,gpus,kind\n",
                  "j:2: no column work_s, nor steps with kind or step_s");
     assert_wrong("#berth-jobs 1\nsubmit_s,gpus,steps\n",
                  "j:2: no column work_s, nor steps with kind or step_s");
+}
+
+/* A kind whose pace was measured needs no table. */
+static void a_measured_pace_stands_beside_a_kind(void **state)
+{
+    struct workload *workload = open_text(KIND "0,4,,A,100,0.5\n");
+    struct job_spec job;
+    assert_int_equal(workload_next(workload, &job, &err), 1);
+    assert_string_equal(job.kind, "A");
+    assert_true(job.step_s == 0.5 && job.steps == 100);
+    assert_true(workload_facts(workload)->gpu_time_known);
+    workload_close(workload);
+}
+
+#define PAST \
+    "#berth-jobs 1\nsubmit_s,gpus,work_s,declared_work,eligible_s,cancel_s,start_s," \
+    "end_s,state,cancelled_by,attempts,preemptions,limit_s\n"
+
+static void times_of_a_recorded_job_are_after_its_submission(void **state)
+{
+    assert_wrong(PAST "5,1,9,,4,,,,,,,,\n",
+                 "j:3: eligible_s is 4, want no time before submit_s, 5");
+    assert_wrong(PAST "5,1,9,,,4.5,,,,,,,\n",
+                 "j:3: cancel_s is 4.5, want no time before submit_s, 5");
+    assert_wrong(PAST "5,1,9,0,,,,,,,,,\n",
+                 "j:3: declared_work is \"0\", want more than 0 and at most 1e+18");
+    assert_wrong(PAST "5,1,9,,,,,,gone,,,,\n",
+                 "j:3: state is \"gone\", want one of: unknown, completed, failed, "
+                 "cancelled");
+}
+
+static void what_became_of_a_job_is_read_and_written(void **state)
+{
+    static const char text[] =
+        PAST "5,1,9,8,6,20,7,20.5,cancelled,administrator,2,1,3600\n6,1,9,,,,,,,,,,\n";
+    struct workload *workload = open_text(text);
+    char *copy = NULL;
+    size_t bytes = 0;
+    FILE *file = open_memstream(&copy, &bytes);
+    assert_int_equal(workload_write(workload, file, &err), 0);
+    fclose(file);
+    assert_string_equal(copy, text);
+    free(copy);
+    workload_close(workload);
 }
 
 static void ids_and_order_are_checked_over_the_file(void **state)
@@ -318,6 +360,10 @@ RUN_CASES(TEST(every_column_arrives), TEST(what_is_written_reads_the_same),
           TEST(wrong_fields_are_named_with_file_and_line),
           TEST(words_and_small_numbers_are_as_they_should_be),
           TEST(a_job_may_shrink_and_grow_around_what_it_asks_for),
-          TEST(a_job_has_one_pace), TEST(ids_and_order_are_checked_over_the_file),
+          TEST(a_job_has_one_pace),
+          TEST(a_measured_pace_stands_beside_a_kind),
+          TEST(times_of_a_recorded_job_are_after_its_submission),
+          TEST(what_became_of_a_job_is_read_and_written),
+          TEST(ids_and_order_are_checked_over_the_file),
           TEST(a_wrong_head_is_refused), TEST(a_file_cut_short_is_noticed),
           TEST(names_are_clean_text));
