@@ -45,6 +45,14 @@ static uint32_t deny_others(void *context, const char *gpus,
     return machine_list_others(&daemon->machine, gpus, denied, max);
 }
 
+/* Clients of MPS count GPUs as its server does, so theirs are told by their permanent names. */
+static bool name_gpus(void *context, const char *gpus, char *text, size_t size)
+{
+    const struct scheduler *scheduler = context;
+    const struct daemon *daemon = scheduler->context;
+    return machine_uuids(&daemon->machine, gpus, text, size);
+}
+
 static int open_local(struct daemon *daemon, void **ret_self, struct error *err)
 {
     struct scheduler *scheduler = &daemon->scheduler;
@@ -53,6 +61,8 @@ static int open_local(struct daemon *daemon, void **ret_self, struct error *err)
                                  .run_dir = daemon->setup.run_dir,
                                  .run_program = daemon->setup.run_program,
                                  .mps = daemon->setup.sharing.mps,
+                                 .mps_for_all =
+                                     machine_is_exclusive(&daemon->machine, NULL),
                                  .launcher = daemon->setup.launcher,
                                  .view = &scheduler->engine.state.view,
                                  .outbox = &scheduler->outbox,
@@ -62,6 +72,7 @@ static int open_local(struct daemon *daemon, void **ret_self, struct error *err)
                                  .mark = mark_job,
                                  .total = set_total_steps,
                                  .deny_others = deny_others,
+                                 .name_gpus = name_gpus,
                                  .gpu_index = daemon->machine.gpu_index,
                                  .gpu_core = daemon->machine.gpu_core,
                                  .context = scheduler };

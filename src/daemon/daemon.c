@@ -22,11 +22,13 @@
 #include "base/units.h"
 #include "daemon/daemon_internal.h"
 #include "daemon/flows.h"
+#include "daemon/gpu_watch.h"
 #include "daemon/progress.h"
 #include "daemon/routes/routes.h"
 #include "daemon/upkeep.h"
 #include "daemon/users.h"
 #include "executor/executor.h"
+#include "host/gpus.h"
 #include "host/launcher_client.h"
 #include "http/http.h"
 #include "model/cluster.h"
@@ -36,7 +38,6 @@
 #include "store/submission_keys.h"
 
 #define RETRY_STORE_MS 1000
-#define FOREIGN_EVERY_MS 5000
 #define MOVE_LOG_MS 20
 #define STATE_EVERY_MS 1000
 
@@ -143,9 +144,17 @@ static struct sharing_rules find_sharing_rules(const struct daemon *daemon)
         .across_users = setup->sharing.across_users,
         .reserve_mib = (uint32_t)(setup->sharing.reserve_gib * 1024),
     };
+    bool takes_turns = !gpus_mps_runs(setup->sharing.mps);
+    for (uint32_t t = 0; t < cluster->type_count; t++) {
+        const char *name = cluster->types[t].name;
+        uint64_t mib = machine_gpu_bytes(&daemon->machine, name) >> 20;
+        rules.gpu_mib[t] = mib > UINT32_MAX ? UINT32_MAX : (uint32_t)mib;
+        if (takes_turns && machine_is_exclusive(&daemon->machine, name))
+            rules.unshared |= (uint32_t)1 << t;
+    }
     for (uint32_t i = 0; i < setup->type_count; i++) {
         uint32_t bit = cluster_types_named(cluster, setup->types[i].name);
-        if (bit)
+        if (bit && setup->types[i].gpu_gib > 0)
             rules.gpu_mib[__builtin_ctz(bit)] =
                 (uint32_t)(setup->types[i].gpu_gib * 1024);
     }
@@ -172,9 +181,11 @@ static int open_executor(void *context, void **ret_self, struct error *err)
 /* GPUs that other processes use, as bits by node; to be freed. */
 static uint64_t *find_foreign(struct daemon *daemon)
 {
-    uint64_t *foreign =
-        memory_checked(calloc(daemon->machine.cluster.node_count + 1, sizeof *foreign));
-    machine_find_foreign(&daemon->machine, daemon->setup.run_dir, foreign);
+    uint32_t count = daemon->machine.cluster.node_count;
+    uint64_t *foreign = memory_checked(calloc(count + 1, sizeof *foreign));
+    gpu_watch_look(daemon->gpu_watch);
+    for (node_id node = 0; node < count; node++)
+        foreign[node] = gpu_watch_foreign(daemon->gpu_watch, node);
     return foreign;
 }
 
@@ -363,6 +374,7 @@ void daemon_view_of(struct daemon *daemon, struct daemon_view *facts)
                               .limits = &daemon->limits,
                               .flows = daemon->flows,
                               .progress = daemon->progress,
+                              .gpu_watch = daemon->gpu_watch,
                               .users = daemon->users,
                               .http = routes_http(daemon->routes),
                               .executor = daemon->backend->executor,
@@ -458,25 +470,6 @@ static void on_signal(uv_signal_t *handle, int number)
         uv_stop(&daemon->loop);
 }
 
-/* GPUs that other processes use: looked at now and then, an event when that changes. */
-static void on_foreign(uv_timer_t *handle)
-{
-    struct daemon *daemon = handle->data;
-    struct scheduler *scheduler = &daemon->scheduler;
-    const struct cluster *cluster = &daemon->machine.cluster;
-    if (!scheduler->alive)
-        return;
-    uint64_t *foreign = find_foreign(daemon);
-    for (node_id node = 0; node < cluster->node_count; node++) {
-        if (foreign[node] == scheduler->engine.state.foreign[node])
-            continue;
-        struct event *event = scheduler_add_event(scheduler, EVENT_FOREIGN, JOB_NONE);
-        event->node = node;
-        event->gpus = foreign[node];
-    }
-    free(foreign);
-}
-
 /* Refuse as soon as the database is gone, not when the next commit fails. */
 static void on_watch(uv_timer_t *handle)
 {
@@ -496,8 +489,8 @@ static void on_watch(uv_timer_t *handle)
 static void start_handles(struct daemon *daemon)
 {
     static const int numbers[2] = { SIGTERM, SIGINT };
-    uv_timer_t *timers[] = { &daemon->wake, &daemon->retry, &daemon->foreign,
-                             &daemon->watch, &daemon->move_log };
+    uv_timer_t *timers[] = { &daemon->wake, &daemon->retry, &daemon->watch,
+                             &daemon->move_log };
     uv_loop_init(&daemon->loop);
     uv_check_init(&daemon->loop, &daemon->check);
     daemon->check.data = daemon;
@@ -595,11 +588,19 @@ static int choose_policy(struct daemon *daemon, struct error *err)
     return said ? store_set_fact(daemon->store, "policy", said, err) : 0;
 }
 
+/* GPUs that jobs cannot have. */
+static void log_left_out(const struct machine *machine)
+{
+    for (uint32_t i = 0; machine->gpus && i < machine->gpus->left_out_count; i++)
+        log_line("%s", machine->gpus->left_out[i]);
+}
+
 int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
                struct error *err)
 {
     struct daemon *daemon = memory_checked(calloc(1, sizeof *daemon));
     daemon->setup = *setup;
+    daemon->setup.sharing.mps = gpus_mps_folder(setup->sharing.mps);
     daemon->backend = setup->slurm ? &backend_slurm : &backend_local;
     arena_init(&daemon->fixed, 0);
     start_handles(daemon);
@@ -612,8 +613,12 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
         open_services(daemon);
         r = find_cluster(daemon, err);
     }
-    if (r == 0)
+    if (r == 0) {
+        daemon->gpu_watch =
+            gpu_watch_new(&daemon->scheduler, &daemon->machine, setup->run_dir);
+        log_left_out(&daemon->machine);
         r = choose_policy(daemon, err);
+    }
     if (r == 0)
         r = flows_choose_policy(daemon->flows, setup->flow, err);
     if (r == 0)
@@ -622,8 +627,8 @@ int daemon_new(struct daemon **ret_daemon, const struct daemon_setup *setup,
         r = routes_new(&daemon->routes, daemon, &daemon->loop, err);
     if (r == 0)
         r = start_scheduler(daemon, err);
-    if (r == 0 && machine_is_shared(&daemon->machine))
-        uv_timer_start(&daemon->foreign, on_foreign, 0, FOREIGN_EVERY_MS);
+    if (r == 0)
+        gpu_watch_start(daemon->gpu_watch);
     if (r == 0)
         daemon->upkeep = upkeep_new(daemon, on_store_failed);
     if (r == 0)
@@ -650,7 +655,6 @@ static void close_handles(struct daemon *daemon)
     uv_close((uv_handle_t *)&daemon->check, NULL);
     uv_close((uv_handle_t *)&daemon->wake, NULL);
     uv_close((uv_handle_t *)&daemon->retry, NULL);
-    uv_close((uv_handle_t *)&daemon->foreign, NULL);
     uv_close((uv_handle_t *)&daemon->watch, NULL);
     uv_close((uv_handle_t *)&daemon->move_log, NULL);
     for (int i = 0; i < 2; i++)
@@ -675,7 +679,9 @@ void daemon_free(struct daemon *daemon)
     if (daemon->setup.launcher)
         launcher_client_unwatch(daemon->setup.launcher);
     upkeep_stop(daemon->upkeep);
+    gpu_watch_stop(daemon->gpu_watch);
     close_handles(daemon);
+    gpu_watch_free(daemon->gpu_watch);
     upkeep_free(daemon->upkeep);
     submission_keys_free(daemon->submission.keys);
     store_close(daemon->store);

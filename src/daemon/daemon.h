@@ -23,6 +23,7 @@ struct executor;
 struct http;
 struct launcher_client;
 struct flows;
+struct gpu_watch;
 struct limit_setting;
 struct limits;
 struct machine;
@@ -139,6 +140,7 @@ struct daemon_view {
     struct limits *limits;
     struct flows *flows;
     struct progress *progress;
+    struct gpu_watch *gpu_watch;
     struct users *users;
     struct http *http;
     const struct executor *executor;

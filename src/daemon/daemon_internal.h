@@ -19,7 +19,7 @@ struct daemon {
     struct daemon_setup setup;
     uv_loop_t loop;
     uv_check_t check;
-    uv_timer_t wake, retry, foreign, watch, move_log;
+    uv_timer_t wake, retry, watch, move_log;
     uv_signal_t signals[2];
 
     struct arena fixed; /* the machine */
@@ -33,6 +33,7 @@ struct daemon {
     struct limits limits;
     struct flows *flows;
     struct progress *progress;
+    struct gpu_watch *gpu_watch;
     struct users *users;
     struct routes *routes;
     struct upkeep *upkeep;

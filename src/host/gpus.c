@@ -3,10 +3,11 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +20,16 @@
 #include "base/memory.h"
 #include "host/attempt.h"
 #include "host/leftovers.h"
+#include "host/nvml.h"
 #include "model/cluster.h"
 #include "host/machine.h"
 
 #define KFD "/sys/class/kfd/kfd"
 #define TYPE_WORD_MAX 32
+#define MPS_COMM \
+    "nvidia-cuda-mps" /* its server and its control daemon, cut at 15 characters */
+#define MPS_FOLDER "/tmp/nvidia-mps" /* where it is unless said otherwise */
+#define MPS_PID_FILE "nvidia-cuda-mps-control.pid"
 
 /* --- names ----------------------------------------------------------------------------- */
 
@@ -70,162 +76,6 @@ void gpus_type_word(const char *name, char *word, unsigned size)
         snprintf(word, size, "gpu");
 }
 
-/* --- NVIDIA's management library ----------------------------------------------------- */
-
-/*
- * Loaded at run time, if installed; the few types needed are declared here as its manual
- * gives them.  Names with a version at the end are those of every driver since 2014; the
- * list of processes has had three layouts, of which two matter.
- */
-#define NVML_PROCESSES_MAX 256
-
-struct nvml_device;
-
-struct nvml_process {
-    unsigned pid;
-    unsigned long long bytes;
-    unsigned instance, compute_instance; /* since version 2 */
-};
-
-struct nvml_process_v1 {
-    unsigned pid;
-    unsigned long long bytes;
-};
-
-struct nvml_utilization {
-    unsigned gpu, memory; /* percent */
-};
-
-struct nvml {
-    void *library;
-    int (*init)(void);
-    int (*shutdown)(void);
-    int (*count)(unsigned *count);
-    int (*by_index)(unsigned index, struct nvml_device **ret);
-    int (*name)(struct nvml_device *device, char *text, unsigned size);
-    int (*uuid)(struct nvml_device *device, char *text, unsigned size);
-    int (*number)(struct nvml_device *device, unsigned *number);
-    int (*busy)(struct nvml_device *device, struct nvml_utilization *ret);
-    int (*processes)(struct nvml_device *device, unsigned *count,
-                     struct nvml_process *list);
-    int (*processes_v1)(struct nvml_device *device, unsigned *count,
-                        struct nvml_process_v1 *list);
-};
-
-/* In C an object pointer becomes a function pointer only through memory. */
-static void *look_up(void *library, const char *name)
-{
-    return dlsym(library, name);
-}
-
-#define FIND(nvml, field, name) \
-    (*(void **)(void *)&(nvml)->field = look_up((nvml)->library, name))
-
-static bool find_functions(struct nvml *nvml)
-{
-    FIND(nvml, init, "nvmlInit_v2");
-    FIND(nvml, shutdown, "nvmlShutdown");
-    FIND(nvml, count, "nvmlDeviceGetCount_v2");
-    FIND(nvml, by_index, "nvmlDeviceGetHandleByIndex_v2");
-    FIND(nvml, name, "nvmlDeviceGetName");
-    FIND(nvml, uuid, "nvmlDeviceGetUUID");
-    FIND(nvml, number, "nvmlDeviceGetMinorNumber");
-    FIND(nvml, busy, "nvmlDeviceGetUtilizationRates");
-    if (!FIND(nvml, processes, "nvmlDeviceGetComputeRunningProcesses_v3"))
-        FIND(nvml, processes, "nvmlDeviceGetComputeRunningProcesses_v2");
-    FIND(nvml, processes_v1, "nvmlDeviceGetComputeRunningProcesses");
-    return nvml->init && nvml->shutdown && nvml->count && nvml->by_index &&
-           nvml->name && nvml->uuid;
-}
-
-/* NULL: not installed, or it finds no driver.  'path' NULL: the usual name. */
-static struct nvml *nvml_open(const char *path)
-{
-    struct nvml *nvml = memory_checked(calloc(1, sizeof *nvml));
-    nvml->library = dlopen(path ? path : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (nvml->library && find_functions(nvml) && nvml->init() == 0)
-        return nvml;
-    if (nvml->library)
-        dlclose(nvml->library);
-    free(nvml);
-    return NULL;
-}
-
-static void nvml_close(struct nvml *nvml)
-{
-    if (!nvml)
-        return;
-    nvml->shutdown();
-    dlclose(nvml->library);
-    free(nvml);
-}
-
-static uint32_t nvml_count(const struct nvml *nvml)
-{
-    unsigned count = 0;
-    return nvml->count(&count) == 0 ? count : 0;
-}
-
-/* Its name and a permanent id; false: it does not answer. */
-static bool nvml_describe(const struct nvml *nvml, uint32_t index, char name[96],
-                          char uuid[96])
-{
-    struct nvml_device *device;
-    if (nvml->by_index(index, &device) != 0 || nvml->name(device, name, 96) != 0)
-        return false;
-    name[95] = '\0';
-    if (nvml->uuid(device, uuid, 96) != 0)
-        uuid[0] = '\0';
-    uuid[95] = '\0';
-    return true;
-}
-
-/* Its device file is called by a number that need not be its index. */
-static void nvml_name_device(const struct nvml *nvml, struct gpu *gpu)
-{
-    struct nvml_device *device;
-    unsigned number;
-    if (nvml->number && nvml->by_index(gpu->index, &device) == 0 &&
-        nvml->number(device, &number) == 0)
-        snprintf(gpu->device, sizeof gpu->device, "nvidia%u", number);
-}
-
-/* Percent of the last moment in which it computed; -1: unknown. */
-static int nvml_busy(const struct nvml *nvml, uint32_t index)
-{
-    struct nvml_device *device;
-    struct nvml_utilization use;
-    if (!nvml->busy || nvml->by_index(index, &device) != 0 ||
-        nvml->busy(device, &use) != 0 || use.gpu > 100)
-        return -1;
-    return (int)use.gpu;
-}
-
-/* Processes that compute on it; returns how many. */
-static uint32_t nvml_processes(const struct nvml *nvml, uint32_t index,
-                               int pids[NVML_PROCESSES_MAX])
-{
-    struct nvml_device *device;
-    unsigned count = NVML_PROCESSES_MAX;
-    if (nvml->by_index(index, &device) != 0)
-        return 0;
-    if (nvml->processes) {
-        struct nvml_process list[NVML_PROCESSES_MAX];
-        if (nvml->processes(device, &count, list) != 0 || count > NVML_PROCESSES_MAX)
-            return 0;
-        for (unsigned i = 0; i < count; i++)
-            pids[i] = (int)list[i].pid;
-        return count;
-    }
-    struct nvml_process_v1 list[NVML_PROCESSES_MAX];
-    if (!nvml->processes_v1 || nvml->processes_v1(device, &count, list) != 0 ||
-        count > NVML_PROCESSES_MAX)
-        return 0;
-    for (unsigned i = 0; i < count; i++)
-        pids[i] = (int)list[i].pid;
-    return count;
-}
-
 /* --- discovery -------------------------------------------------------------------- */
 
 static struct gpu *add_gpu(struct gpus *gpus, struct arena *arena, const char *type,
@@ -241,18 +91,55 @@ static struct gpu *add_gpu(struct gpus *gpus, struct arena *arena, const char *t
     return gpu;
 }
 
+static void leave_out(struct gpus *gpus, struct arena *arena, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void leave_out(struct gpus *gpus, struct arena *arena, const char *fmt, ...)
+{
+    char text[320];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    gpus->left_out[gpus->left_out_count++] = arena_text(arena, text);
+}
+
+/* Jobs can have it whole. */
+static bool is_usable(struct gpus *gpus, struct arena *arena,
+                      const struct nvml_gpu *found, const char *type, uint32_t index)
+{
+    if (found->mig)
+        leave_out(gpus, arena,
+                  "GPU %" PRIu32 " (%s) is in MIG mode, and Berth gives out whole GPUs "
+                  "only: it is left out until 'nvidia-smi -i %" PRIu32
+                  " -mig 0' ends that mode",
+                  index, type, index);
+    else if (found->mode == NVML_MODE_PROHIBITED)
+        leave_out(gpus, arena,
+                  "GPU %" PRIu32 " (%s) is in compute mode Prohibited, in which no "
+                  "process can use it: it is left out until 'nvidia-smi -i %" PRIu32
+                  " -c DEFAULT' ends that mode",
+                  index, type, index);
+    return !found->mig && found->mode != NVML_MODE_PROHIBITED;
+}
+
 static bool find_nvml(struct gpus *gpus, struct arena *arena, const char *path)
 {
     gpus->nvml = nvml_open(path);
     uint32_t count = gpus->nvml ? nvml_count(gpus->nvml) : 0;
-    for (uint32_t i = 0; i < count && gpus->count < GPUS_MAX; i++) {
-        char name[96], uuid[96], type[TYPE_WORD_MAX];
-        if (!nvml_describe(gpus->nvml, i, name, uuid))
+    for (uint32_t i = 0; i < count && i < GPUS_MAX; i++) {
+        struct nvml_gpu found;
+        char type[TYPE_WORD_MAX];
+        if (!nvml_describe(gpus->nvml, i, &found))
             continue;
-        gpus_type_word(name, type, sizeof type);
+        gpus_type_word(found.name, type, sizeof type);
+        if (!is_usable(gpus, arena, &found, type, i))
+            continue;
         struct gpu *gpu = add_gpu(gpus, arena, type, i);
-        memcpy(gpu->uuid, uuid, sizeof uuid);
-        nvml_name_device(gpus->nvml, gpu);
+        memcpy(gpu->uuid, found.uuid, sizeof gpu->uuid);
+        gpu->bytes = found.bytes;
+        gpu->exclusive = found.mode != NVML_MODE_DEFAULT;
+        if (found.minor >= 0)
+            snprintf(gpu->device, sizeof gpu->device, "nvidia%d", found.minor);
     }
     if (gpus->count == 0) {
         nvml_close(gpus->nvml);
@@ -390,6 +277,7 @@ int gpus_find(struct gpus *gpus, struct arena *arena, const struct gpus_setup *s
               struct error *err)
 {
     *gpus = (struct gpus){ .items = arena_array(arena, struct gpu, GPUS_MAX),
+                           .left_out = arena_array(arena, const char *, GPUS_MAX),
                            .dev = setup->dev ? setup->dev : "/dev" };
     int r = 0;
     if (setup->fake) {
@@ -484,68 +372,143 @@ int gpus_cluster(const struct gpus *gpus, struct cluster *cluster, struct arena 
     return 0;
 }
 
-/* --- use by other processes ------------------------------------------------------- */
+/* --- use by processes ------------------------------------------------------------- */
 
-/* By its cgroup, which all users may read, or by its environment. */
-static bool is_ours(int pid, const char *run_dir)
+/* Whose processes a search is about. */
+struct marks {
+    char group[CGROUP_NAME_MAX + 3]; /* "/berth-0123abcd/", in the name of a cgroup */
+    char variable[256];              /* "BERTH_PREEMPT_FILE=RUN_DIR/jobs/"          */
+};
+
+static void make_marks(struct marks *marks, const char *run_dir)
 {
-    char mark[256], path[64], text[4096], group[CGROUP_NAME_MAX];
+    char group[CGROUP_NAME_MAX];
     attempt_cgroup_name(run_dir, group);
-    snprintf(mark, sizeof mark, "/%s/", group);
-    snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
-    if (read_text(path, text, sizeof text) && strstr(text, mark))
-        return true;
-    snprintf(mark, sizeof mark, "BERTH_PREEMPT_FILE=%s/jobs/", run_dir);
-    return leftovers_marked(pid, mark);
+    snprintf(marks->group, sizeof marks->group, "/%s/", group);
+    snprintf(marks->variable, sizeof marks->variable, "BERTH_PREEMPT_FILE=%s/jobs/",
+             run_dir);
 }
 
-static bool nvml_is_foreign(const struct gpus *gpus, const struct gpu *gpu,
-                            const char *run_dir)
+/*
+ * The attempt that it belongs to, by its cgroup, which all users may read, or by its
+ * environment; false: it is none of ours.
+ */
+static bool find_attempt(int pid, const struct marks *marks, uint64_t *ret_id,
+                         uint32_t *ret_attempt)
 {
-    int pids[NVML_PROCESSES_MAX];
-    uint32_t count = nvml_processes(gpus->nvml, gpu->index, pids);
-    for (uint32_t i = 0; i < count; i++)
-        if (!is_ours(pids[i], run_dir))
-            return true;
-    return false;
+    char path[64], text[4096], name[64];
+    *ret_id = 0;
+    *ret_attempt = 0;
+    snprintf(path, sizeof path, "/proc/%d/cgroup", pid);
+    const char *at =
+        read_text(path, text, sizeof text) ? strstr(text, marks->group) : NULL;
+    if (at)
+        at += strlen(marks->group);
+    else if (leftovers_read(pid, marks->variable, name, sizeof name))
+        at = name;
+    if (at)
+        sscanf(at, "%" SCNu64 ".%" SCNu32, ret_id, ret_attempt);
+    return at != NULL;
+}
+
+/* The server of NVIDIA's MPS is on every GPU that its clients use; they are listed themselves. */
+static bool is_mps(int pid)
+{
+    char path[64], text[64];
+    snprintf(path, sizeof path, "/proc/%d/comm", pid);
+    return read_text(path, text, sizeof text) &&
+           strncmp(text, MPS_COMM, strlen(MPS_COMM)) == 0;
+}
+
+/* A process has so much memory on the GPU. */
+static void add_use(struct gpu_use *use, int pid, uint64_t bytes,
+                    const struct marks *marks)
+{
+    uint64_t id;
+    uint32_t attempt, i = 0;
+    if (!find_attempt(pid, marks, &id, &attempt)) {
+        use->foreign = use->foreign || !is_mps(pid);
+        return;
+    }
+    while (i < use->job_count &&
+           (use->jobs[i].id != id || use->jobs[i].attempt != attempt))
+        i++;
+    if (id == 0 || i == GPU_JOBS_MAX || bytes == NVML_BYTES_UNKNOWN)
+        return;
+    if (i == use->job_count)
+        use->jobs[use->job_count++] = (struct gpu_job){ .id = id, .attempt = attempt };
+    use->jobs[i].bytes += bytes;
+}
+
+static void find_nvml_use(const struct gpus *gpus, const struct gpu *gpu,
+                          const struct marks *marks, struct gpu_use *use)
+{
+    struct nvml_process list[NVML_PROCESSES_MAX];
+    int count = nvml_processes(gpus->nvml, gpu->index, list);
+    use->foreign = count == -ENOSPC; /* no jobs of ours are so many processes */
+    for (int i = 0; i < count; i++)
+        add_use(use, list[i].pid, list[i].bytes, marks);
+    use->busy = nvml_busy(gpus->nvml, gpu->index);
 }
 
 /*
  * The driver has a folder for every process that uses it, with its memory on each GPU.
  */
-static bool kfd_is_foreign(const struct gpus *gpus, const struct gpu *gpu,
-                           const char *run_dir)
+static void find_kfd_use(const struct gpus *gpus, const struct gpu *gpu,
+                         const struct marks *marks, struct gpu_use *use)
 {
     char path[512], text[64];
     snprintf(path, sizeof path, "%s/proc", gpus->kfd);
     DIR *dir = opendir(path);
-    bool foreign = false;
-    for (struct dirent *entry; dir && !foreign && (entry = readdir(dir));) {
+    for (struct dirent *entry; dir && (entry = readdir(dir));) {
         int pid = atoi(entry->d_name);
         if (pid <= 0)
             continue;
         snprintf(path, sizeof path, "%s/proc/%d/vram_%" PRIu64, gpus->kfd, pid,
                  gpu->kfd_id);
-        foreign = read_text(path, text, sizeof text) && strtoull(text, NULL, 10) > 0 &&
-                  !is_ours(pid, run_dir);
+        uint64_t bytes =
+            read_text(path, text, sizeof text) ? strtoull(text, NULL, 10) : 0;
+        if (bytes > 0)
+            add_use(use, pid, bytes, marks);
     }
     if (dir)
         closedir(dir);
-    return foreign;
 }
 
-uint32_t gpus_foreign(struct gpus *gpus, const char *run_dir)
+void gpus_find_use(const struct gpus *gpus, const char *run_dir, struct gpu_use *uses)
 {
-    uint32_t count = 0;
+    struct marks marks;
+    make_marks(&marks, run_dir);
     for (uint32_t i = 0; i < gpus->count; i++) {
-        struct gpu *gpu = &gpus->items[i];
-        gpu->foreign =
-            (gpus->source == GPUS_NVML && nvml_is_foreign(gpus, gpu, run_dir)) ||
-            (gpus->source == GPUS_ROCM && kfd_is_foreign(gpus, gpu, run_dir));
-        gpu->busy = gpus->source == GPUS_NVML ? nvml_busy(gpus->nvml, gpu->index) : -1;
-        count += gpu->foreign;
+        uses[i] = (struct gpu_use){ .busy = -1 };
+        if (gpus->source == GPUS_NVML)
+            find_nvml_use(gpus, &gpus->items[i], &marks, &uses[i]);
+        else if (gpus->source == GPUS_ROCM)
+            find_kfd_use(gpus, &gpus->items[i], &marks, &uses[i]);
     }
-    return count;
+}
+
+/* A file of a process that has ended stays if it was killed; its number may be another's now. */
+bool gpus_mps_runs(const char *folder)
+{
+    char path[512], text[64];
+    snprintf(path, sizeof path, "%s/%s", folder ? folder : "", MPS_PID_FILE);
+    int pid = folder && read_text(path, text, sizeof text) ? atoi(text) : 0;
+    if (pid <= 0 || (kill(pid, 0) < 0 && errno != EPERM))
+        return false;
+    snprintf(path, sizeof path, "/proc/%d/comm", pid);
+    return !read_text(path, text, sizeof text) || is_mps(pid);
+}
+
+/* Everybody may make the usual folder: whose control daemon it is counts. */
+const char *gpus_mps_folder(const char *folder)
+{
+    struct stat file;
+    bool ours = stat(MPS_FOLDER "/" MPS_PID_FILE, &file) == 0 &&
+                (file.st_uid == 0 || file.st_uid == geteuid());
+    if (folder)
+        return folder;
+    return ours && gpus_mps_runs(MPS_FOLDER) ? MPS_FOLDER : NULL;
 }
 
 /* --- devices --------------------------------------------------------------------------- */
@@ -611,32 +574,74 @@ bool machine_is_shared(const struct machine *machine)
     return machine->gpus->source == GPUS_NVML || machine->gpus->source == GPUS_ROCM;
 }
 
-static uint64_t foreign_gpus(const struct machine *machine, node_id node)
+void machine_find_use(const struct machine *machine, const char *run_dir,
+                      struct gpu_use *uses)
+{
+    if (machine->gpus)
+        gpus_find_use(machine->gpus, run_dir, uses);
+}
+
+uint32_t machine_gpu_count(const struct machine *machine)
+{
+    return machine->gpus ? machine->gpus->count : 0;
+}
+
+uint32_t machine_gpu(const struct machine *machine, node_id node, uint32_t gpu)
+{
+    return machine->gpu_item[node * NODE_GPUS_MAX + gpu];
+}
+
+uint64_t machine_foreign(const struct machine *machine, node_id node,
+                         const struct gpu_use *uses)
 {
     uint64_t bits = 0;
-    for (uint32_t g = 0; g < machine->cluster.nodes[node].gpu_count; g++) {
-        uint32_t item = machine->gpu_item[node * NODE_GPUS_MAX + g];
-        if (machine->gpus->items[item].foreign)
+    uint32_t count = machine->gpus ? machine->cluster.nodes[node].gpu_count : 0;
+    for (uint32_t g = 0; g < count; g++)
+        if (uses[machine_gpu(machine, node, g)].foreign)
             bits |= (uint64_t)1 << g;
-    }
     return bits;
 }
 
-void machine_find_foreign(struct machine *machine, const char *run_dir,
-                          uint64_t *ret_foreign)
+uint64_t machine_gpu_bytes(const struct machine *machine, const char *type)
 {
-    if (machine_is_shared(machine))
-        gpus_foreign(machine->gpus, run_dir);
-    for (node_id node = 0; node < machine->cluster.node_count; node++)
-        ret_foreign[node] = machine->gpus ? foreign_gpus(machine, node) : 0;
+    uint64_t least = 0;
+    for (uint32_t i = 0; i < machine_gpu_count(machine); i++) {
+        const struct gpu *gpu = &machine->gpus->items[i];
+        if (strcmp(gpu->type, type) == 0 && (least == 0 || gpu->bytes < least))
+            least = gpu->bytes;
+    }
+    return least;
 }
 
-int machine_busy(const struct machine *machine, node_id node, uint32_t gpu)
+bool machine_is_exclusive(const struct machine *machine, const char *type)
 {
-    if (!machine_is_shared(machine))
-        return -1;
-    uint32_t item = machine->gpu_item[node * NODE_GPUS_MAX + gpu];
-    return machine->gpus->items[item].busy;
+    bool exclusive = false;
+    for (uint32_t i = 0; i < machine_gpu_count(machine); i++)
+        exclusive =
+            exclusive || (machine->gpus->items[i].exclusive &&
+                          (!type || strcmp(machine->gpus->items[i].type, type) == 0));
+    return exclusive;
+}
+
+bool machine_uuids(const struct machine *machine, const char *indices, char *text,
+                   size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (const char *at = indices; *at; at += *at == ',') {
+        char *end;
+        const char *uuid = "";
+        uint32_t index = (uint32_t)strtoul(at, &end, 10);
+        for (uint32_t i = 0; i < machine_gpu_count(machine); i++)
+            if (machine->gpus->items[i].index == index)
+                uuid = machine->gpus->items[i].uuid;
+        if (end == at || !*uuid || used + strlen(uuid) + 2 > size)
+            return false;
+        used +=
+            (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "", uuid);
+        at = end;
+    }
+    return used > 0;
 }
 
 uint32_t machine_list_others(const struct machine *machine, const char *allowed,

@@ -27,8 +27,8 @@ struct gpu {
     uint64_t kfd_id;  /* AMD: the driver's number for it */
     char device[48];  /* its file below /dev; "": none that only it has */
     int core;         /* processor that its jobs are bound to; -1: none */
-    bool foreign;     /* in use by a process that Berth did not start */
-    int busy;         /* percent of the last moment; -1: not known */
+    uint64_t bytes;   /* of memory; 0: not known */
+    bool exclusive;   /* one process at a time may use it, by NVIDIA's compute mode */
 };
 
 /* Where to search; NULL: at the usual place. */
@@ -45,6 +45,8 @@ struct gpus {
     enum gpus_source source;
     struct gpu *items; /* grouped by type, in order of their index */
     uint32_t count;
+    const char **left_out; /* sentences about GPUs that are not among them */
+    uint32_t left_out_count;
     struct nvml *nvml; /* or NULL */
     const char *kfd, *dev;
 };
@@ -64,12 +66,38 @@ int gpus_cluster(const struct gpus *gpus, struct cluster *cluster, struct arena 
                  const uint32_t **ret_index, const int **ret_core,
                  const uint32_t **ret_item, struct error *err);
 
+#define GPU_JOBS_MAX 8 /* on one GPU; more are not told apart */
+
+/* Memory that a job's processes have on a GPU. */
+struct gpu_job {
+    uint64_t id;
+    uint32_t attempt;
+    uint64_t bytes;
+};
+
+/* What a GPU does now. */
+struct gpu_use {
+    bool foreign; /* a process that Berth did not start uses it */
+    int busy;     /* percent of the last moment; -1: not known */
+    uint32_t job_count;
+    struct gpu_job jobs[GPU_JOBS_MAX];
+};
+
 /*
- * Find out which processes use the GPUs now, and how much, and set 'foreign' and
- * 'busy'.  Ours are those in a cgroup of the berthd of 'run_dir', or started below it.
- * Returns how many GPUs are used by other processes.
+ * What all GPUs do now, one of 'uses' for each.  Processes of ours are those in a cgroup of
+ * the berthd of 'run_dir', or started below it.  It changes nothing, and may run in a thread
+ * of its own.
  */
-uint32_t gpus_foreign(struct gpus *gpus, const char *run_dir);
+void gpus_find_use(const struct gpus *gpus, const char *run_dir, struct gpu_use *uses);
+
+/* The control daemon of NVIDIA's MPS runs that has its pipes in this folder (NULL: none). */
+bool gpus_mps_runs(const char *folder);
+
+/*
+ * The folder of pipes that jobs are to be told: 'folder' if it is set, else the usual one if a
+ * control daemon of root or of this user runs there, else NULL.
+ */
+const char *gpus_mps_folder(const char *folder);
 
 /* The devices of all GPUs but those in 'allowed' ("0,3"); how many. */
 uint32_t gpus_list_others(const struct gpus *gpus, const char *allowed,

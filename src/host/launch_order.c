@@ -46,6 +46,7 @@ static const struct field fields[] = {
     ROW("umask", FIELD_COUNT, launch.umask),
     ROW("attempt", FIELD_COUNT, attempt),
     ROW("gpus", FIELD_TEXT, gpus),
+    ROW("uuids", FIELD_TEXT, uuids),
     ROW("type", FIELD_TEXT, type),
     ROW("cores", FIELD_TEXT, cores),
     ROW("mps", FIELD_TEXT, mps),

@@ -18,14 +18,17 @@ struct error;
 
 #define LAUNCH_ORDER_MAX (8u * 1024 * 1024) /* bytes: script and environment included */
 #define LAUNCH_DENIED_MAX 64
+#define LAUNCH_UUIDS_MAX 4096
 
 /* What the supervisor has to know; paths that are not NULL are absolute. */
 struct launch_order {
     struct launch
         launch; /* place holders in 'out', 'err' and 'ckpt_dir' are filled in */
     uint32_t attempt;
-    const char *gpus;  /* "0,3": what the job may see; "": none                */
-    const char *type;  /* of them, or NULL                                     */
+    const char *gpus; /* "0,3": what the job may see; "": none                */
+    const char
+        *uuids;       /* with 'mps', their permanent names by commas; NULL: not known */
+    const char *type; /* of them, or NULL                                     */
     const char *cores; /* "0,1": processors it is bound to; NULL or "": all   */
     uint32_t gpu_count;
     uint32_t cpu_milli;

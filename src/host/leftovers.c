@@ -36,35 +36,38 @@ static size_t read_environ(int pid, char *bytes, size_t size)
     return count;
 }
 
-static bool has_variable(const char *bytes, size_t count, const char *mark, bool whole)
+static bool has_mark(int pid, const char *mark)
 {
-    size_t length = strlen(mark);
+    char bytes[ENVIRON_BYTES];
+    size_t count = read_environ(pid, bytes, sizeof bytes);
     for (const char *at = bytes; at < bytes + count; at += strlen(at) + 1)
-        if (strncmp(at, mark, length) == 0 && (!whole || at[length] == '\0'))
+        if (strcmp(at, mark) == 0)
             return true;
     return false;
 }
 
-static bool has_mark(int pid, const char *mark, bool whole)
+bool leftovers_read(int pid, const char *beginning, char *rest, size_t size)
 {
     char bytes[ENVIRON_BYTES];
-    return has_variable(bytes, read_environ(pid, bytes, sizeof bytes), mark, whole);
-}
-
-bool leftovers_marked(int pid, const char *beginning)
-{
-    return has_mark(pid, beginning, false);
+    size_t count = read_environ(pid, bytes, sizeof bytes);
+    size_t length = strlen(beginning);
+    for (const char *at = bytes; at < bytes + count; at += strlen(at) + 1)
+        if (strncmp(at, beginning, length) == 0) {
+            snprintf(rest, size, "%s", at + length);
+            return true;
+        }
+    return false;
 }
 
 /* Through a pidfd, so that it is that process and not a later one of the same id. */
 static bool kill_if_marked(int pid, const char *mark)
 {
-    if (!has_mark(pid, mark, true))
+    if (!has_mark(pid, mark))
         return false;
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (fd < 0)
         return false;
-    bool same = has_mark(pid, mark, true);
+    bool same = has_mark(pid, mark);
     if (same)
         syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
     close(fd);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define LEFTOVERS_ANY_USER UINT32_MAX
@@ -19,5 +20,8 @@
  */
 uint32_t leftovers_kill(const char *mark, uint32_t uid);
 
-/* Whether a process was started with an environment variable that begins like this. */
-bool leftovers_marked(int pid, const char *beginning);
+/*
+ * The rest of an environment variable that begins like this, of those that a process was
+ * started with; false: it has none.
+ */
+bool leftovers_read(int pid, const char *beginning, char *rest, size_t size);

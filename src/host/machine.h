@@ -8,6 +8,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "model/cluster.h"
@@ -15,6 +16,7 @@
 struct arena;
 struct cgroup_device;
 struct error;
+struct gpu_use;
 struct gpus;
 
 struct machine {
@@ -36,13 +38,28 @@ void machine_release(struct machine *machine);
 /* The GPUs are real: processes that berthd did not start could use them. */
 bool machine_is_shared(const struct machine *machine);
 
-/* Find the GPUs that such processes use now, as bits by node; below 'run_dir' are ours. */
-void machine_find_foreign(struct machine *machine, const char *run_dir,
-                          uint64_t *ret_foreign);
+/* What they do now, one of 'uses' for each of machine_gpu_count(); as gpus_find_use(). */
+uint32_t machine_gpu_count(const struct machine *machine);
+void machine_find_use(const struct machine *machine, const char *run_dir,
+                      struct gpu_use *uses);
+
+/* Which of them is this GPU of a node. */
+uint32_t machine_gpu(const struct machine *machine, node_id node, uint32_t gpu);
+
+/* The GPUs of a node that such processes use, as bits. */
+uint64_t machine_foreign(const struct machine *machine, node_id node,
+                         const struct gpu_use *uses);
+
+/* The least memory of a GPU of that type; 0: not known. */
+uint64_t machine_gpu_bytes(const struct machine *machine, const char *type);
+
+/* NVIDIA's compute mode lets one process at a time use a GPU of that type (NULL: of any). */
+bool machine_is_exclusive(const struct machine *machine, const char *type);
+
+/* The permanent names of GPUs ("0,3"), separated by commas; false: not known. */
+bool machine_uuids(const struct machine *machine, const char *indices, char *text,
+                   size_t size);
 
 /* The devices of all GPUs but those in 'allowed' ("0,3"); how many. */
 uint32_t machine_list_others(const struct machine *machine, const char *allowed,
                              struct cgroup_device *devices, uint32_t max);
-
-/* How busy a GPU was the last time, in percent; -1: not known. */
-int machine_busy(const struct machine *machine, node_id node, uint32_t gpu);

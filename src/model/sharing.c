@@ -42,9 +42,10 @@ static bool have_consent(const struct throughput *table, const struct job *a,
                          const struct job *b, uint32_t type)
 {
     const struct sharing_rules *rules = &table->rules;
-    return !rules->by_consent || (!rules->forbidden && a->shares && b->shares &&
-                                  (rules->across_users || a->user == b->user) &&
-                                  fits_memory(rules, a, b, type));
+    return !rules->by_consent ||
+           (!rules->forbidden && a->shares && b->shares &&
+            (rules->across_users || a->user == b->user) && type < TYPES_MAX &&
+            !(rules->unshared >> type & 1) && fits_memory(rules, a, b, type));
 }
 
 static bool is_measured_alone(const struct throughput *table, const struct job *job,

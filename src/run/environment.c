@@ -75,32 +75,47 @@ static bool is_ours(const struct launch_order *order, const char *text)
     return false;
 }
 
-/* NVIDIA's MPS: jobs that share a GPU compute at once, and one that says its need has no more. */
-static void add_mps(struct environment *ours, const struct launch_order *order)
+/* "GPU-1=6144M,GPU-2=6144M": so much memory of each GPU; without their names by their order. */
+static void add_mps_limits(struct environment *ours, const struct launch_order *order)
 {
-    char limits[VALUE_MAX / 2];
+    char limits[VALUE_MAX];
     size_t used = 0;
-    add_variable(ours, "CUDA_MPS_PIPE_DIRECTORY=%s", order->mps);
-    if (order->gpu_mib == 0)
-        return;
-    for (uint32_t i = 0; i < order->gpu_count && used < sizeof limits; i++)
-        used += (size_t)snprintf(limits + used, sizeof limits - used,
-                                 "%s%" PRIu32 "=%" PRIu32 "M", i ? "," : "", i,
-                                 order->gpu_mib);
-    add_variable(ours, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=%s", limits);
+    const char *uuid = order->uuids;
+    for (uint32_t i = 0; i < order->gpu_count && used < sizeof limits; i++) {
+        size_t length = uuid ? strcspn(uuid, ",") : 0;
+        used +=
+            (size_t)snprintf(limits + used, sizeof limits - used, "%s", i ? "," : "");
+        if (used < sizeof limits && length > 0)
+            used += (size_t)snprintf(limits + used, sizeof limits - used, "%.*s",
+                                     (int)length, uuid);
+        else if (used < sizeof limits)
+            used +=
+                (size_t)snprintf(limits + used, sizeof limits - used, "%" PRIu32, i);
+        if (used < sizeof limits)
+            used += (size_t)snprintf(limits + used, sizeof limits - used,
+                                     "=%" PRIu32 "M", order->gpu_mib);
+        if (uuid)
+            uuid += length + (uuid[length] == ',');
+    }
+    if (used < sizeof limits)
+        add_variable(ours, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=%s", limits);
 }
 
 /*
- * Not ROCR_VISIBLE_DEVICES: set together with HIP's, both would be applied one after
+ * A client of NVIDIA's MPS is told its GPUs by permanent names where they are known: indices are
+ * those of the server, which may count otherwise.  Not ROCR_VISIBLE_DEVICES: set together with HIP's, both would be applied one after
  * the other.
  */
 static void add_gpus(struct environment *ours, const struct launch_order *order)
 {
     add_variable(ours, "CUDA_DEVICE_ORDER=PCI_BUS_ID");
-    add_variable(ours, "CUDA_VISIBLE_DEVICES=%s", order->gpus);
+    add_variable(ours, "CUDA_VISIBLE_DEVICES=%s",
+                 order->mps && order->uuids ? order->uuids : order->gpus);
     add_variable(ours, "HIP_VISIBLE_DEVICES=%s", order->gpus);
     if (order->mps)
-        add_mps(ours, order);
+        add_variable(ours, "CUDA_MPS_PIPE_DIRECTORY=%s", order->mps);
+    if (order->mps && order->gpu_mib > 0)
+        add_mps_limits(ours, order);
 }
 
 /* For a single process RANK and WORLD_SIZE are not set: it would wait for others. */

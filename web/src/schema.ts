@@ -322,6 +322,8 @@ export interface Server {
   enforced?: ("processes" | "memory" | "pids" | "cpu" | "devices")[];
   /** why the kernel does not enforce all of it; absent if it does */
   not_enforced_because?: string;
+  /** folder of the pipes of NVIDIA's MPS, which jobs that share a GPU are told; absent without */
+  mps?: string;
   state_dir?: string;
   /** where other machines connect; absent: it does not listen */
   tls_port?: number;

@@ -1,6 +1,4 @@
 /* doctor.c - berth doctor: what this machine offers, and what is missing. */
-#include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,11 +16,13 @@
 
 #include "api/paths.h"
 #include "api/programs.h"
+#include "base/arena.h"
 #include "base/clock.h"
 #include "cmd/berth/connection.h"
 #include "cmd/berth/format.h"
 #include "cmd/berth/terminal.h"
 #include "cmd/berth/text_table.h"
+#include "host/gpus.h"
 #include "version.h"
 
 #define SLURM_S 30 /* longest wait for Slurm's answer */
@@ -220,7 +220,8 @@ static void check_isolation(struct json *checks, const struct json *server)
                   "see 'What is enforced where' in docs/guide/security.md");
 }
 
-static void check_daemon(struct json *checks, const struct flags *flags)
+static void check_daemon(struct json *checks, const struct flags *flags, char *mps,
+                         size_t size)
 {
     struct call *call = NULL;
     struct json *server = NULL;
@@ -250,6 +251,7 @@ static void check_daemon(struct json *checks, const struct flags *flags)
         add_check(checks, "versions", strcmp(version, BERTH_VERSION) == 0 ? FINE : LESS,
                   text, "'berth down' and 'berth up': jobs go on meanwhile");
         check_isolation(checks, server);
+        snprintf(mps, size, "%s", json_text_or(server, "mps", ""));
         if (strncmp(json_text_or(server, "executor", ""), "slurm", 5) == 0)
             check_slurm(checks, json_text_or(server, "executor", ""));
         if (json_get(server, "store_trouble"))
@@ -266,40 +268,71 @@ static void check_daemon(struct json *checks, const struct flags *flags)
     call_close(call);
 }
 
-/* How many names in a folder are this prefix and a digit. */
-static uint32_t count_numbered_names(const char *folder, const char *prefix)
+/* "2 v100 with 15.5 GiB, 1 rtx2080ti with 10.8 GiB". */
+static void list_gpus(const struct gpus *gpus, char *text, size_t size)
 {
-    DIR *dir = opendir(folder);
-    uint32_t count = 0;
-    size_t length = strlen(prefix);
-    for (struct dirent *entry; dir && (entry = readdir(dir));)
-        count += strncmp(entry->d_name, prefix, length) == 0 &&
-                 entry->d_name[length] >= '0' && entry->d_name[length] <= '9';
-    if (dir)
-        closedir(dir);
-    return count;
+    size_t used = 0;
+    for (uint32_t i = 0, count; i < gpus->count && used < size; i += count) {
+        const struct gpu *gpu = &gpus->items[i];
+        count = 1;
+        while (i + count < gpus->count && gpus->items[i + count].type == gpu->type &&
+               gpus->items[i + count].bytes == gpu->bytes)
+            count++;
+        used += (size_t)snprintf(text + used, size - used, "%s%u %s", i ? ", " : "",
+                                 (unsigned)count, gpu->type);
+        if (gpu->bytes > 0 && used < size)
+            used += (size_t)snprintf(text + used, size - used, " with %.1f GiB",
+                                     (double)gpu->bytes / 0x1p30);
+    }
 }
 
-static void check_gpus(struct json *checks)
+/* Whether jobs can have one of NVIDIA's GPUs together; 'mps': a control daemon's folder. */
+static void check_sharing(struct json *checks, const struct gpus *gpus, const char *mps)
 {
-    char text[120];
-    uint32_t nvidia = count_numbered_names("/dev", "nvidia");
-    uint32_t amd = count_numbered_names("/sys/class/kfd/kfd/topology/nodes", "");
-    void *nvml = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
-    bool rocm = access("/dev/kfd", F_OK) == 0 && amd > 0;
-    if (nvidia > 0 || rocm)
-        snprintf(text, sizeof text, "%u of NVIDIA%s", nvidia,
-                 rocm ? ", and some of AMD" : "");
+    bool exclusive = false;
+    char text[300];
+    for (uint32_t i = 0; i < gpus->count; i++)
+        exclusive = exclusive || gpus->items[i].exclusive;
+    if (mps)
+        snprintf(text, sizeof text,
+                 "jobs that share a GPU compute at once, by MPS (%.200s)", mps);
+    else if (exclusive)
+        snprintf(text, sizeof text,
+                 "jobs do not share GPUs of a compute mode that lets one process at a "
+                 "time use them: no control daemon of MPS runs");
     else
-        snprintf(text, sizeof text, "none");
+        snprintf(text, sizeof text,
+                 "jobs that share a GPU take turns: no control daemon of MPS runs");
+    add_check(checks, "sharing", !mps && exclusive ? LESS : FINE, text,
+              "start 'nvidia-cuda-mps-control -d' and then berthd, or leave that mode "
+              "with 'nvidia-smi -c DEFAULT'");
+}
+
+static void check_gpus(struct json *checks, const char *mps)
+{
+    char text[400] = "none";
+    struct arena arena;
+    struct gpus gpus;
+    struct error err;
+    arena_init(&arena, 0);
+    gpus_find(&gpus, &arena, &(struct gpus_setup){ 0 }, &err);
+    bool real = gpus.source == GPUS_NVML || gpus.source == GPUS_ROCM;
+    if (real)
+        list_gpus(&gpus, text, sizeof text);
     add_check(
-        checks, "accelerators", nvidia > 0 || rocm ? FINE : LESS, text,
+        checks, "accelerators", real ? FINE : LESS, text,
         "jobs run on CPUs; 'berth up --fake-gpus v100:4' makes slots that stand in");
+    for (uint32_t i = 0; i < gpus.left_out_count; i++)
+        add_check(checks, "accelerators", LESS, gpus.left_out[i], NULL);
+    bool nvml = gpus.source == GPUS_NVML || gpus.left_out_count > 0;
     add_check(
-        checks, "NVML", nvml ? FINE : LESS, nvml ? "libnvidia-ml.so.1" : "not found",
+        checks, "NVML", nvml ? FINE : LESS,
+        nvml ? "libnvidia-ml.so.1" : "not found, or it finds no driver",
         "needed to see NVIDIA's accelerators and who uses them: comes with the driver");
-    if (nvml)
-        dlclose(nvml);
+    if (gpus.source == GPUS_NVML)
+        check_sharing(checks, &gpus, gpus_mps_runs(mps) ? mps : gpus_mps_folder(NULL));
+    gpus_release(&gpus);
+    arena_release(&arena);
 }
 
 /* Whether this process may create cgroups below its own, in the unified hierarchy. */
@@ -442,10 +475,11 @@ static int doctor_run(const struct flags *flags)
 {
     if (command_refuse_words(flags))
         return 2;
+    char mps[400] = ""; /* folder of MPS that berthd tells jobs */
     struct json *checks = json_new_array();
     check_programs(checks);
-    check_daemon(checks, flags);
-    check_gpus(checks);
+    check_daemon(checks, flags, mps, sizeof mps);
+    check_gpus(checks, *mps ? mps : NULL);
     check_cgroups(checks);
     check_marking(checks, flags);
     check_rights(checks);

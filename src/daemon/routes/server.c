@@ -12,10 +12,10 @@
 #include "base/json_write.h"
 #include "base/json.h"
 #include "daemon/flows.h"
+#include "daemon/gpu_watch.h"
 #include "engine/engine.h"
 #include "daemon/scheduler.h"
 #include "executor/executor.h"
-#include "host/machine.h"
 #include "http/guard.h"
 #include "metrics/prometheus.h"
 #include "host/cgroup.h"
@@ -38,7 +38,7 @@ static const char *node_reason(const void *context, node_id node)
 static int gpu_busy(const void *context, node_id node, uint32_t gpu)
 {
     const struct daemon_view *facts = context;
-    return machine_busy(facts->machine, node, gpu);
+    return gpu_watch_busy(facts->gpu_watch, node, gpu);
 }
 
 void routes_write_nodes(const struct daemon_view *facts, const char *key,
@@ -132,6 +132,7 @@ void routes_write_server(struct routes *routes, const char *key, struct buf *bod
                        facts.engine ? scheduler_refuses_starts(facts.scheduler) : NULL);
     json_write_flag(body, "system", facts.setup->system);
     write_enforced(&facts, body);
+    json_write_text_if(body, "mps", facts.setup->sharing.mps);
     json_write_text(body, "state_dir", facts.setup->state_dir);
     json_write_time(body, "started", facts.started_ns);
     const struct guard *tls = facts.http ? http_address(facts.http, true) : NULL;

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "executor/executor.h"
@@ -34,6 +35,7 @@ struct local_setup {
     const char *run_dir;     /* absolute and existing */
     const char *run_program; /* path of berth-run */
     const char *mps;         /* folder of NVIDIA's MPS, for jobs that share; or NULL */
+    bool mps_for_all; /* others need it as well: GPUs take one process at a time */
     struct launcher_client *launcher; /* jobs of several users; NULL: only our own */
     const struct view *view;          /* jobs by slot */
     struct outbox **outbox;           /* the owner exchanges outboxes: add to *outbox */
@@ -58,6 +60,9 @@ struct local_setup {
     /* Optional.  The GPUs that a job with 'gpus' ("0,3") must not open; how many. */
     uint32_t (*deny_others)(void *context, const char *gpus,
                             struct cgroup_device *denied, uint32_t max);
+
+    /* Optional.  The permanent names of 'gpus' ("0,3"), by commas; false: not known. */
+    bool (*name_gpus)(void *context, const char *gpus, char *text, size_t size);
 
     /* By node * NODE_GPUS_MAX + bit: the GPU number given to jobs; NULL: the bit. */
     const uint32_t *gpu_index;

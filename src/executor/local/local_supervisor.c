@@ -138,6 +138,7 @@ bool local_link_connect(struct local_run *run)
 /* Texts that an order points to while it is written. */
 struct order_texts {
     char out[PATH_MAX], err[PATH_MAX];
+    char uuids[LAUNCH_UUIDS_MAX];
 };
 
 static int make_order(struct local_run *run, const struct launch *launch,
@@ -154,11 +155,16 @@ static int make_order(struct local_run *run, const struct launch *launch,
                                     .gpu_count = run->gpu_count,
                                     .cpu_milli = run->cpu_milli,
                                     .mem_mib = run->mem_mib,
-                                    .mps = job->shares ? local->setup.mps : NULL,
-                                    .gpu_mib = job->gpu_mib,
+                                    .gpu_mib = job->shares ? job->gpu_mib : 0,
                                     .steps_kept = run->steps_kept,
                                     .grace_ns = job->grace_ns,
                                     .dscp = -1 };
+    if (job->shares || local->setup.mps_for_all)
+        order->mps = local->setup.mps;
+    if (order->mps && local->setup.name_gpus &&
+        local->setup.name_gpus(local->setup.context, run->gpus, texts->uuids,
+                               sizeof texts->uuids))
+        order->uuids = texts->uuids;
     if (local->setup.mark)
         order->dscp = local->setup.mark(local->setup.context, run->job);
     if (run->type < cluster->type_count)
