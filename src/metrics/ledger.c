@@ -30,6 +30,7 @@ void ledger_init(struct ledger *ledger, struct arena *run, const struct view *vi
     *ledger = (struct ledger){ .file = file, .entry_free = NONE, .first_ns = -1 };
     series_init(&ledger->series);
     ledger->jobs = arena_array(run, struct ledger_job, view->job_max);
+    pair_ledger_init(&ledger->pairs, run, view);
     if (file)
         fputs("at_s,victim,for,rule,gpus,predicted_cost_gpu_s,predicted_wait_saved_s,"
               "actual_cost_gpu_s,pause_gpu_s,load_gpu_s,redo_gpu_s,wait_saved_s\n",
@@ -40,6 +41,7 @@ void ledger_release(struct ledger *ledger)
 {
     free(ledger->entries);
     ledger->entries = NULL;
+    pair_ledger_release(&ledger->pairs);
 }
 
 static uint32_t take_entry(struct ledger *ledger)
@@ -333,6 +335,7 @@ static void apply_gave_up(struct ledger *ledger, job_id id)
 void ledger_event(void *self, const struct view *view, const struct event *event)
 {
     struct ledger *ledger = self;
+    pair_ledger_event(&ledger->pairs, view, event);
     switch (event->kind) {
     case EVENT_SUBMITTED:
         if (ledger->first_ns < 0)
@@ -439,4 +442,5 @@ void ledger_end(struct ledger *ledger, const struct view *view, uint32_t slot_co
     for (job_id id = 0; id < slot_count; id++)
         if (view->jobs[id].state != JOB_FREE)
             close_all(ledger, id, view->jobs[id].steps_total);
+    pair_ledger_end(&ledger->pairs, view);
 }

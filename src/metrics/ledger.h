@@ -12,6 +12,8 @@
  *
  * The loading of the beneficiary is not a cost of the preemption: it would have been paid
  * anyway.
+ *
+ * What jobs gained and lost by sharing GPUs is booked beside it (pair_ledger.h).
  */
 #pragma once
 
@@ -19,6 +21,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "metrics/pair_ledger.h"
 #include "metrics/series.h"
 #include "model/event.h"
 #include "model/view.h"
@@ -64,6 +67,7 @@ struct ledger {
     double wait_saved_s;
     int64_t first_ns; /* first submission; -1: none */
     struct series series;
+    struct pair_ledger pairs; /* what sharing brought and cost */
 };
 
 /* Rows of the series: number and GPU-seconds, by time of the preemption. */

@@ -60,6 +60,10 @@ const struct summary_figure summary_figures[] = {
     { "ledger.predicted_cost_gpu_s", "ledger: cost, predicted", "GPU-s", BETTER_LESS },
     { "ledger.actual_cost_gpu_s", "ledger: cost, measured", "GPU-s", BETTER_LESS },
     { "ledger.wait_saved_s", "ledger: waiting spared", "s", BETTER_MORE },
+    { "sharing.pairs", "pairs of jobs that shared GPUs", "", BETTER_NONE, true },
+    { "sharing.shared_gpu_s", "GPU-time shared by two jobs", "GPU-s", BETTER_NONE },
+    { "sharing.gained_gpu_s", "sharing: GPU-time gained", "GPU-s", BETTER_MORE },
+    { "sharing.lost_gpu_s", "sharing: GPU-time lost by stops", "GPU-s", BETTER_LESS },
     { "quality.mean_running_loss", "loss of running jobs, mean", "", BETTER_LESS },
     { "quality.loss_seconds_per_job", "loss over time, per job", "s", BETTER_LESS },
     { "quality.time_to.25", "time to 25 % less loss", "s", BETTER_LESS },
@@ -299,6 +303,17 @@ static void set_series(struct summary *summary, const struct series *series)
     }
 }
 
+/* Only where something was shared. */
+static void set_sharing(struct summary *summary, const struct pair_ledger *pairs)
+{
+    if (pairs->booked.pairs == 0)
+        return;
+    set_figure(summary, "sharing.pairs", (double)pairs->booked.pairs);
+    set_figure(summary, "sharing.shared_gpu_s", pairs->booked.shared_gpu_s);
+    set_figure(summary, "sharing.gained_gpu_s", pairs->booked.gained_gpu_s);
+    set_figure(summary, "sharing.lost_gpu_s", pairs->booked.lost_gpu_s);
+}
+
 static void set_ledger(struct summary *summary, const struct ledger *ledger)
 {
     set_figure(summary, "ledger.preemptions", (double)ledger->preemptions);
@@ -307,6 +322,7 @@ static void set_ledger(struct summary *summary, const struct ledger *ledger)
     set_figure(summary, "ledger.actual_cost_gpu_s",
                (double)ledger->actual_cost_ns * 1e-9);
     set_figure(summary, "ledger.wait_saved_s", ledger->wait_saved_s);
+    set_sharing(summary, &ledger->pairs);
     const struct series *series = &ledger->series;
     summary->ledger.count = series->bin_count;
     for (uint32_t i = 0; i < series->bin_count; i++) {
