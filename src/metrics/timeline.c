@@ -50,6 +50,21 @@ static void write_name(struct timeline *timeline, const char *kind, const char *
     end_entry(timeline);
 }
 
+/* The second track of a GPU gets a name when it is needed: most GPUs are never shared. */
+static void name_second_track(struct timeline *timeline,
+                              const struct occupancy_span *span, uint32_t gpu)
+{
+    uint32_t number = timeline->first_gpu[span->node] + gpu;
+    char name[64];
+    if (!(span->shared >> gpu & 1) || timeline->has_second_track[number])
+        return;
+    timeline->has_second_track[number] = true;
+    json_write_count(begin_entry(timeline, "M", span->node), "tid",
+                     track_of(timeline, span, gpu) + 1);
+    snprintf(name, sizeof name, "gpu %u, second job", gpu);
+    write_name(timeline, "thread_name", name);
+}
+
 static void write_tracks(struct timeline *timeline)
 {
     const struct cluster *cluster = timeline->cluster;
@@ -88,6 +103,7 @@ static void write_bar(struct timeline *timeline, const struct occupancy_span *sp
                       uint32_t gpu, uint32_t attempt)
 {
     static const char *const ends[] = { "finished", "preempted", "lost", "running" };
+    name_second_track(timeline, span, gpu);
     struct buf *line = begin_entry(timeline, "X", span->node);
     char name[32];
     snprintf(name, sizeof name, "job %" PRIu64, span->job);
@@ -147,6 +163,7 @@ void timeline_init(struct timeline *timeline, struct arena *run,
     timeline->occupancy.closed = on_closed;
     timeline->occupancy.self = timeline;
     timeline->first_gpu = arena_array(run, uint32_t, cluster->node_count);
+    timeline->has_second_track = arena_array(run, bool, cluster->gpu_count);
     for (node_id n = 1; n < cluster->node_count; n++)
         timeline->first_gpu[n] =
             timeline->first_gpu[n - 1] + cluster->nodes[n - 1].gpu_count;

@@ -2,7 +2,8 @@
  * timeline.h - a simulation's spans (occupancy.h) for the report and for Perfetto.
  *
  * Keeps the bars of the report's Gantt chart, a bounded number of them, and writes, if there
- * is a file, a trace that opens in Perfetto or chrome://tracing, with one track per GPU.
+ * is a file, a trace that opens in Perfetto or chrome://tracing, with one track per GPU and a
+ * second one where two jobs shared it.
  */
 #pragma once
 
@@ -41,10 +42,11 @@ struct timeline_bar {
 struct timeline {
     struct occupancy occupancy;
     const struct cluster *cluster;
-    FILE *trace;         /* borrowed, or NULL                            */
-    struct buf line;     /* the entry being written to it                */
-    bool has_written;    /* an entry was written to it                   */
-    uint32_t *first_gpu; /* by node: number of its first GPU             */
+    FILE *trace;            /* borrowed, or NULL                            */
+    struct buf line;        /* the entry being written to it                */
+    bool has_written;       /* an entry was written to it                   */
+    uint32_t *first_gpu;    /* by node: number of its first GPU             */
+    bool *has_second_track; /* by GPU: it has been named                  */
     struct timeline_bar *bars;
     uint32_t bar_count;
     bool is_full; /* more bars than there is room for */

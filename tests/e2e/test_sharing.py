@@ -44,10 +44,10 @@ class Published(support.Case):
 class Ours(support.Case):
     """Under load jobs that share are done earlier; the cluster is not used twice."""
 
-    def run_las(self, settings):
+    def run_las(self, settings, *flags):
         done = self.berth("sim", "--cluster", "v100:4,p100:4,k80:4",
                           "--workload", "gavel:lam=4000", "--window", "0:60",
-                          "--policy", f"gavel-las{settings}", "--json")
+                          "--policy", f"gavel-las{settings}", "--json", *flags)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
@@ -56,6 +56,30 @@ class Ours(support.Case):
         shared = self.run_las(",sharing=true")
         self.assertLess(shared["jct_s"]["mean"], alone["jct_s"]["mean"])
         self.assertLessEqual(shared["gpu_utilization"], 1 + 1e-9)
+        self.assertNotIn("sharing", alone)
+        figures = shared["sharing"]
+        self.assertGreater(figures["pairs"], 0)
+        self.assertGreater(figures["gained_gpu_s"], 0)
+        self.assertLessEqual(figures["gained_gpu_s"], figures["shared_gpu_s"]) # both keep all
+
+    def test_in_the_trace_no_track_has_two_jobs_at_a_time(self):
+        self.run_las(",sharing=true", "--trace-out", self.path("trace.json"))
+        with open(self.path("trace.json"), encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        tracks, names = {}, {}
+        for event in events:
+            track = (event["pid"], event.get("tid"))
+            if event["ph"] == "X":
+                tracks.setdefault(track, []).append((event["ts"], event["ts"] + event["dur"]))
+            elif event["name"] == "thread_name":
+                self.assertNotIn(track, names)
+                names[track] = event["args"]["name"]
+        for track, spans in tracks.items():
+            self.assertIn(track, names)
+            spans.sort()
+            for (_, end), (start, _) in zip(spans, spans[1:]):
+                self.assertLessEqual(end, start + 0.001) # microseconds
+        self.assertTrue(any("second job" in names[track] for track in tracks))
 
 
 if __name__ == "__main__":

@@ -120,12 +120,35 @@ static void start(struct world *w, struct timeline *timeline, job_id id, int64_t
     timeline_event(timeline, view, &started);
 }
 
+/* The track of the job's slice in a trace; its name is written to 'ret_name'. */
+static int64_t find_track(const struct json *trace, const char *job,
+                          const char **ret_name)
+{
+    const struct json *events = json_get(trace, "traceEvents");
+    int64_t track = -1;
+    *ret_name = NULL;
+    for (size_t i = 0; i < json_count(events); i++)
+        if (strcmp(json_text_or(json_item(events, i), "name", ""), job) == 0)
+            track = (int64_t)json_number_or(json_item(events, i), "tid", -1);
+    for (size_t i = 0; i < json_count(events); i++) {
+        const struct json *event = json_item(events, i);
+        if (strcmp(json_text_or(event, "name", ""), "thread_name") == 0 &&
+            json_number_or(event, "tid", -1) == (double)track)
+            *ret_name = json_text_or(json_get(event, "args"), "name", NULL);
+    }
+    return track;
+}
+
 static void two_jobs_that_share_a_gpu_have_tracks_of_their_own(void **state)
 {
     struct world w;
     struct timeline timeline;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    assert_non_null(file);
     world_init(&w, 1, 1);
-    timeline_init(&timeline, &w.arena, &w.state.view, NULL, true);
+    timeline_init(&timeline, &w.arena, &w.state.view, file, true);
     job_id a = world_running(&w, (struct job){ .gpus = 1 });
     start(&w, &timeline, a, 0);
     job_id b = world_queued(&w, (struct job){ .gpus = 1 });
@@ -143,6 +166,19 @@ static void two_jobs_that_share_a_gpu_have_tracks_of_their_own(void **state)
     assert_int_equal(timeline.bars[0].end, TIMELINE_RUNNING);
     assert_near(timeline.bars[0].end_s - timeline.bars[0].start_s, 3, 1e-9);
     assert_near(timeline.bars[1].end_s - timeline.bars[1].start_s, 2, 1e-9);
+
+    struct json *json = NULL;
+    struct error err;
+    const char *names[2];
+    fclose(file);
+    if (json_parse(text, size, &json, &err) < 0)
+        fail_msg("%s", err.text);
+    int64_t track = find_track(json, "job 1", &names[0]);
+    assert_int_equal(find_track(json, "job 2", &names[1]), track + 1);
+    assert_string_equal(names[0], "gpu 0");
+    assert_string_equal(names[1], "gpu 0, second job");
+    json_free(json);
+    free(text);
     timeline_release(&timeline);
     world_release(&w);
 }
