@@ -50,6 +50,8 @@ static void put_private(struct buf *buf, const struct api_job *job)
     if (job->has_exit_code)
         json_write_count(buf, "exit_code", job->exit_code);
     put_progress(buf, job);
+    if (job->beside)
+        put_number(buf, "kept", job->kept);
     if (job->command)
         json_write_raw(buf, "command", job->command);
     json_write_text_if(buf, "cwd", job->cwd);
@@ -70,6 +72,8 @@ void api_write_job(struct buf *buf, const char *key, const struct api_job *job)
     if (job->attempt >= 0)
         json_write_count(buf, "attempt", job->attempt);
     json_write_count(buf, "preemptions", job->preemptions);
+    if (job->beside)
+        json_write_count(buf, "beside", (int64_t)job->beside);
     json_write_time(buf, "submit", job->submit_ns);
     put_time(buf, "start", job->start_ns);
     put_time(buf, "end", job->end_ns);

@@ -28,6 +28,8 @@ struct api_job {
     uint64_t array_id; /* 0: none */
     uint32_t array_index;
     double step, steps, loss, rate_per_s;
+    uint64_t beside; /* shares its GPUs with this job; 0: with none */
+    double kept;     /* of its speed, beside that one               */
 
     const char *command; /* JSON; of one job that was asked for by its id */
     const char *cwd, *output;

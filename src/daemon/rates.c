@@ -138,8 +138,6 @@ void rates_write_job(struct buf *body, const struct state *state, job_id id)
         return;
     if (job->shares)
         json_write_flag(body, "shared", true);
-    if (job->partner != JOB_NONE && job_holds_seats(job))
-        json_write_count(body, "beside", (int64_t)view->jobs[job->partner].id);
     if (job->learned)
         json_write_text(body, "kind", state->rates.kinds[job->learned - 1].name);
     json_write_open(body, "rates", '[');

@@ -533,6 +533,8 @@ int scheduler_start(struct scheduler *scheduler, const uint64_t *foreign,
                 NULL);
     scheduler->ledger.observe = store_write_entry;
     scheduler->ledger.context = scheduler->store;
+    scheduler->ledger.pairs.observe = store_write_pair;
+    scheduler->ledger.pairs.context = scheduler->store;
     add_observers(scheduler);
     r = recover_jobs(scheduler, foreign, err);
     scheduler->check_conditions = true;

@@ -366,6 +366,27 @@ static int restore_ledger(struct recovery *rec, struct error *err)
     return r;
 }
 
+/* Pairs whose jobs do not share any more are closed. */
+static int restore_pairs(struct recovery *rec, struct error *err)
+{
+    struct pair_ledger *pairs = &rec->setup->ledger->pairs;
+    struct db *db = store_reader(rec->setup->store);
+    struct pair_totals totals;
+    int r = rows_read_pair_totals(db, &totals, err);
+    if (r < 0)
+        return r;
+    pair_ledger_restore_totals(pairs, &totals);
+    struct db_query *query = rows_select_open_pairs(db);
+    struct pair_entry entry;
+    while ((r = rows_read_pair(query, &entry, err)) == 1) {
+        job_id slots[2] = { state_find(rec->state, entry.jobs[0]),
+                            state_find(rec->state, entry.jobs[1]) };
+        pair_ledger_restore(pairs, &rec->state->view, slots, &entry);
+    }
+    db_finish(query);
+    return r;
+}
+
 int recover_state(const struct recover_setup *setup, struct error *err)
 {
     struct recovery rec = { .setup = setup, .state = &setup->engine->state };
@@ -380,6 +401,8 @@ int recover_state(const struct recover_setup *setup, struct error *err)
         restore_jobs(&rec);
     if (r == 0)
         r = restore_ledger(&rec, err);
+    if (r == 0)
+        r = restore_pairs(&rec, err);
     replay_nodes(&rec);
     restore_calendar(&rec);
     setup->engine->state.view.now_ns = setup->now_ns;

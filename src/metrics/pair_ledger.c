@@ -9,7 +9,8 @@
 #include "model/throughput.h"
 
 #define NONE UINT32_MAX
-#define LOSS_MAX_NS 1e18 /* GPU-time; jobs may report any number of steps */
+#define KEPT_LEAST_NS 1000000000 /* of less time no part is known */
+#define LOSS_MAX_NS 1e18         /* GPU-time; jobs may report any number of steps */
 
 /* What is remembered of a live job; all zero where it does not share. */
 struct pair_ledger_job {
@@ -37,7 +38,7 @@ void pair_ledger_release(struct pair_ledger *ledger)
 
 double pair_entry_kept(const struct pair_entry *entry, int which)
 {
-    return entry->shared_ns > 0
+    return entry->shared_ns >= KEPT_LEAST_NS
                ? entry->alone_s[which] / ((double)entry->shared_ns * 1e-9)
                : NAN;
 }

@@ -75,7 +75,7 @@ void pair_ledger_totals(const struct pair_ledger *ledger, const struct view *vie
 bool pair_ledger_find(const struct pair_ledger *ledger, const struct view *view,
                       job_id job, struct pair_entry *ret_entry);
 
-/* The figures of an entry: the part of its speed that a job kept; NAN before anything is known. */
+/* The figures of an entry: the part of its speed that a job kept; NAN in the first second. */
 double pair_entry_kept(const struct pair_entry *entry, int which);
 double pair_entry_gained_gpu_s(const struct pair_entry *entry);
 

@@ -99,4 +99,16 @@ const char *const migrations[MIGRATIONS_COUNT] = {
     "kept REAL NOT NULL, count INTEGER NOT NULL, at_ns INTEGER NOT NULL, "
     "PRIMARY KEY (kind, beside, type)) WITHOUT ROWID;"
     "CREATE INDEX pair_by_time ON pair (at_ns);",
+
+    /* To version 10: jobs that shared GPUs (struct pair_entry); of the times, -1 is not yet
+     * and not now. */
+    "CREATE TABLE shared (job INTEGER NOT NULL, beside INTEGER NOT NULL, "
+    "from_ns INTEGER NOT NULL, to_ns INTEGER NOT NULL, gpus INTEGER NOT NULL, "
+    "shared_ns INTEGER NOT NULL, alone_s REAL NOT NULL, beside_alone_s REAL NOT NULL, "
+    "lost_ns INTEGER NOT NULL, since_ns INTEGER NOT NULL, steps REAL NOT NULL, "
+    "beside_steps REAL NOT NULL, rate_per_s REAL NOT NULL, "
+    "beside_rate_per_s REAL NOT NULL, PRIMARY KEY (job, beside, from_ns)) "
+    "WITHOUT ROWID;"
+    "CREATE INDEX shared_by_other ON shared (beside);"
+    "CREATE INDEX shared_open ON shared (job) WHERE to_ns < 0;",
 };

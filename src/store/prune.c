@@ -22,7 +22,7 @@ struct prune {
     struct store *store;
     struct db *db;
     struct db_query *find, *find_live, *script_bytes, *job_bytes, *drop_reports,
-        *drop_script, *drop_others, *drop_events, *drop_ledger, *drop_job;
+        *drop_script, *drop_others, *drop_events, *drop_ledger, *drop_pairs, *drop_job;
     struct prune_job last_job;  /* that prune_find_jobs() has found            */
     uint64_t last_id;           /* of all jobs, when it did                    */
     uint64_t kept_seq, kept_id; /* facts as they were written last; 0: not yet */
@@ -62,6 +62,9 @@ struct prune *prune_new(struct store *store)
             "at_ns <= ?2 ORDER BY seq LIMIT ?3)");
     prune->drop_ledger =
         db_prepare(db, "DELETE FROM ledger WHERE victim = ?1 AND at_ns <= ?2");
+    prune->drop_pairs = db_prepare(
+        db, "DELETE FROM shared WHERE (job = ?1 OR beside = ?1) AND from_ns <= ?2 AND "
+            "to_ns >= 0");
     prune->drop_job =
         db_prepare(db, "DELETE FROM job WHERE id = ? AND end_ns IS NOT NULL");
     return prune;
@@ -75,7 +78,8 @@ void prune_free(struct prune *prune)
                                prune->script_bytes, prune->job_bytes,
                                prune->drop_reports, prune->drop_script,
                                prune->drop_others,  prune->drop_events,
-                               prune->drop_ledger,  prune->drop_job };
+                               prune->drop_ledger,  prune->drop_pairs,
+                               prune->drop_job };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         db_finish(all[i]);
     free(prune);
@@ -292,9 +296,11 @@ static int64_t drop_job(struct prune *prune, const struct prune_job *job,
         return r;
     prune->history_from_ns = before_ns;
     int64_t entries = delete_by_job(prune, prune->drop_ledger, job, 0, err);
-    int64_t scripts = entries < 0 ? entries : delete_script(prune, job->id, err);
+    int64_t pairs =
+        entries < 0 ? entries : delete_by_job(prune, prune->drop_pairs, job, 0, err);
+    int64_t scripts = pairs < 0 ? pairs : delete_script(prune, job->id, err);
     int64_t rows = scripts < 0 ? scripts : delete_row(prune, job->id, err);
-    return rows < 0 ? rows : entries + scripts + rows;
+    return rows < 0 ? rows : entries + pairs + scripts + rows;
 }
 
 int64_t prune_delete_job(struct prune *prune, const struct prune_job *job,

@@ -1,4 +1,4 @@
-/* rows.c - live jobs and ledger entries as rows, and back. */
+/* rows.c - live jobs, ledger entries and pairs as rows, and back. */
 #include "store/rows.h"
 
 #include <errno.h>
@@ -76,6 +76,28 @@ static const struct field entry_fields[] = {
     { "shared_by", FIELD_COUNT, AT(shared_by) },
 };
 #define ENTRY_FIELDS (int)(sizeof entry_fields / sizeof *entry_fields)
+
+#undef AT
+#define AT(member) offsetof(struct pair_entry, member)
+
+static const struct field pair_fields[] = {
+    { "job", FIELD_ID, AT(jobs[0]) },
+    { "beside", FIELD_ID, AT(jobs[1]) },
+    { "from_ns", FIELD_TIME, AT(from_ns) },
+    { "to_ns", FIELD_TIME, AT(to_ns) },
+    { "gpus", FIELD_COUNT, AT(gpus) },
+    { "shared_ns", FIELD_TIME, AT(shared_ns) },
+    { "alone_s", FIELD_NUMBER, AT(alone_s[0]) },
+    { "beside_alone_s", FIELD_NUMBER, AT(alone_s[1]) },
+    { "lost_ns", FIELD_TIME, AT(lost_ns) },
+    { "since_ns", FIELD_TIME, AT(since_ns) },
+    { "steps", FIELD_NUMBER, AT(steps[0]) },
+    { "beside_steps", FIELD_NUMBER, AT(steps[1]) },
+    { "rate_per_s", FIELD_NUMBER, AT(rates[0]) },
+    { "beside_rate_per_s", FIELD_NUMBER, AT(rates[1]) },
+};
+#define PAIR_FIELDS (int)(sizeof pair_fields / sizeof *pair_fields)
+#define PAIR_LAST "1 " /* a column after all of them, for prepare_fields() */
 
 /* --- members as columns ------------------------------------------------------------ */
 
@@ -443,4 +465,74 @@ int rows_read_entry(struct db_query *query, struct ledger_entry *entry,
     };
     read_fields(query, entry_fields, ENTRY_FIELDS, entry);
     return 1;
+}
+
+/* --- pairs --------------------------------------------------------------------------- */
+
+struct db_query *rows_prepare_pair(struct db *db)
+{
+    struct buf sql;
+    buf_init(&sql, SQL_MAX);
+    buf_text(&sql, "INSERT OR REPLACE INTO shared (");
+    for (int i = 0; i < PAIR_FIELDS; i++)
+        buf_print(&sql, "%s%s", i > 0 ? ", " : "", pair_fields[i].name);
+    buf_text(&sql, ") VALUES (");
+    for (int i = 0; i < PAIR_FIELDS; i++)
+        buf_text(&sql, i > 0 ? ", ?" : "?");
+    buf_add(&sql, ")", 2);
+    struct db_query *query = db_prepare(db, sql.bytes);
+    buf_release(&sql);
+    return query;
+}
+
+void rows_write_pair(struct db_query *query, const struct pair_entry *entry)
+{
+    write_fields(query, pair_fields, PAIR_FIELDS, entry);
+}
+
+struct db_query *rows_select_open_pairs(struct db *db)
+{
+    return prepare_fields(db, "SELECT ", "", pair_fields, PAIR_FIELDS,
+                          PAIR_LAST "FROM shared WHERE to_ns < 0 ORDER BY job, from_ns",
+                          0);
+}
+
+struct db_query *rows_select_pairs_of(struct db *db, uint64_t job, int64_t max)
+{
+    struct db_query *query = prepare_fields(
+        db, "SELECT ", "", pair_fields, PAIR_FIELDS,
+        PAIR_LAST "FROM shared WHERE job = ?1 OR beside = ?1 ORDER BY from_ns DESC "
+                  "LIMIT ?2",
+        0);
+    db_int(query, 1, (int64_t)job);
+    db_int(query, 2, max);
+    return query;
+}
+
+int rows_read_pair(struct db_query *query, struct pair_entry *entry, struct error *err)
+{
+    int r = db_next(query, err);
+    if (r <= 0)
+        return r;
+    *entry = (struct pair_entry){ .slots = { JOB_NONE, JOB_NONE } };
+    read_fields(query, pair_fields, PAIR_FIELDS, entry);
+    return 1;
+}
+
+int rows_read_pair_totals(struct db *db, struct pair_totals *totals, struct error *err)
+{
+    struct db_query *query =
+        db_prepare(db, "SELECT count(*), total(shared_ns * 1e-9 * gpus), "
+                       "total((alone_s + beside_alone_s - shared_ns * 1e-9) * gpus), "
+                       "total(lost_ns * 1e-9) FROM shared");
+    *totals = (struct pair_totals){ 0 };
+    int r = db_next(query, err);
+    if (r == 1) {
+        totals->pairs = (uint64_t)db_get_int(query, 0);
+        totals->shared_gpu_s = db_get_real(query, 1);
+        totals->gained_gpu_s = db_get_real(query, 2);
+        totals->lost_gpu_s = db_get_real(query, 3);
+    }
+    db_finish(query);
+    return r < 0 ? r : 0;
 }

@@ -1,4 +1,4 @@
-/* rows.h - live jobs and ledger entries as rows, and back.  For store.c and recover.c. */
+/* rows.h - live jobs, ledger entries and pairs as rows, and back.  For store.c and recover.c. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,6 +15,8 @@ struct db;
 struct db_query;
 struct error;
 struct ledger_entry;
+struct pair_entry;
+struct pair_totals;
 struct state;
 
 /* PENDING, RUNNING, …: what users see. */
@@ -73,3 +75,14 @@ uint32_t rows_read_losses(struct db_query *query, uint64_t id, double *steps,
 struct db_query *rows_select_open(struct db *db); /* ledger entries, oldest first */
 int rows_read_entry(struct db_query *query, struct ledger_entry *entry,
                     struct error *err);
+
+/*
+ * Jobs that shared GPUs: those that do, or all of one job (by its public id), newest first; and
+ * what all of them come to.
+ */
+struct db_query *rows_prepare_pair(struct db *db);
+void rows_write_pair(struct db_query *query, const struct pair_entry *entry);
+struct db_query *rows_select_open_pairs(struct db *db);
+struct db_query *rows_select_pairs_of(struct db *db, uint64_t job, int64_t max);
+int rows_read_pair(struct db_query *query, struct pair_entry *entry, struct error *err);
+int rows_read_pair_totals(struct db *db, struct pair_totals *totals, struct error *err);

@@ -36,8 +36,8 @@ struct store {
     struct db *db, *reader;
     const struct state *state;
     struct db_query *add_event, *add_job, *set_job, *end_job, *set_live, *drop_live,
-        *set_entry, *set_hold, *set_fact, *get_fact, *get_request, *add_launch,
-        *get_launch, *drop_launch, *forget_env;
+        *set_entry, *set_pair, *set_hold, *set_fact, *get_fact, *get_request,
+        *add_launch, *get_launch, *drop_launch, *forget_env;
     struct usage_rows *usage;
     struct rate_rows rates;
     char *path;
@@ -84,6 +84,7 @@ static void prepare_queries(struct store *store)
     store->set_live = rows_prepare_live(db);
     store->drop_live = db_prepare(db, "DELETE FROM live WHERE id = ?");
     store->set_entry = rows_prepare_entry(db);
+    store->set_pair = rows_prepare_pair(db);
     store->set_hold = db_prepare(db, "UPDATE job SET held = ? WHERE id = ?");
     store->set_fact =
         db_prepare(db, "INSERT OR REPLACE INTO fact (name, value) VALUES (?, ?)");
@@ -160,13 +161,13 @@ void store_close(struct store *store)
     if (!store)
         return;
     struct db_query *all[] = {
-        store->add_event,       store->add_job,     store->set_job,
-        store->end_job,         store->set_live,    store->drop_live,
-        store->set_entry,       store->set_hold,    store->set_fact,
-        store->get_fact,        store->get_request, store->add_launch,
-        store->get_launch,      store->drop_launch, store->forget_env,
-        store->rates.set,       store->rates.trim,  store->rates.set_pair,
-        store->rates.trim_pairs
+        store->add_event,        store->add_job,     store->set_job,
+        store->end_job,          store->set_live,    store->drop_live,
+        store->set_entry,        store->set_hold,    store->set_fact,
+        store->get_fact,         store->get_request, store->add_launch,
+        store->get_launch,       store->drop_launch, store->forget_env,
+        store->rates.set,        store->rates.trim,  store->rates.set_pair,
+        store->rates.trim_pairs, store->set_pair
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         db_finish(all[i]);
@@ -634,6 +635,13 @@ void store_write_entry(void *self, const struct ledger_entry *entry,
     struct store *store = self;
     rows_write_entry(store->set_entry, entry, wait_saved_s, open);
     run_query(store, store->set_entry);
+}
+
+void store_write_pair(void *self, const struct pair_entry *entry)
+{
+    struct store *store = self;
+    rows_write_pair(store->set_pair, entry);
+    run_query(store, store->set_pair);
 }
 
 void store_fail_job(struct store *store, uint64_t id, int64_t at_ns, const char *why)

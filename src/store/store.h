@@ -20,6 +20,7 @@ struct db;
 struct event_record;
 struct error;
 struct ledger_entry;
+struct pair_entry;
 struct state;
 struct store;
 struct usage_rows;
@@ -68,6 +69,9 @@ void store_rollback(struct store *store);
 /* Ledger entries as they open, change and close; for ledger_init(). */
 void store_write_entry(void *self, const struct ledger_entry *entry,
                        double wait_saved_s, bool open);
+
+/* Pairs of jobs that share GPUs as they begin, are booked and end; for ledger_init(). */
+void store_write_pair(void *self, const struct pair_entry *entry);
 
 /* Whether a live job is held by its owner, not by a start condition. */
 int store_hold(struct store *store, uint64_t id, bool held, struct error *err);

@@ -1,11 +1,12 @@
 """Jobs that share a GPU on one machine: who may, what is learned of them, how a pair ends."""
 import os
 import signal
+import re
 import subprocess
 import sys
 import unittest
 
-from live import BUILD, Daemon, until
+from live import BUILD, Daemon, Wire, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAIRS = ("--policy", "gavel-las,sharing=true,round=1")
@@ -98,6 +99,46 @@ class Rounds(Scene):
         until(lambda: self.beside(other) is None)
         shown = self.daemon.job(other)
         self.assertEqual((shown["state"], shown["attempt"]), ("RUNNING", attempt))
+
+    def figures(self):
+        return self.daemon.ask("GET", "/v1/ledger")[1].get("sharing", {"pairs": 0})
+
+    def metric(self, name):
+        wire = Wire(self.daemon.socket)
+        wire.request("GET", "/metrics")
+        text = wire.getresponse().read().decode()
+        wire.close()
+        return float(re.search(rf"^{name} (\S+)$", text, re.M).group(1))
+
+    def test_what_sharing_brought_is_booked_across_a_restart(self):
+        self.start()
+        one, other = [self.train(shared=True, kind=kind) for kind in ("a", "b")]
+        self.paired(one, other)
+        until(lambda: self.daemon.job(one).get("kept", 0) > 0.5) # they only sleep
+        self.assertEqual(self.metric("berth_pairs"), 1)
+        [pair] = self.daemon.job(one)["sharing"]
+        self.assertEqual(pair["beside"], other)
+        before = self.figures()
+        self.assertEqual((before["pairs"], before["running"]), (1, 1))
+
+        self.daemon.kill()
+        self.daemon.start()
+        [again] = self.daemon.job(one)["sharing"]
+        self.assertEqual(again["from"], pair["from"])
+        self.assertGreaterEqual(again["shared_s"], pair["shared_s"])
+        self.end(other)
+        until(lambda: self.beside(one) is None)
+        [ended] = self.daemon.job(other)["sharing"]
+        self.assertEqual((ended["beside"], ended["from"]), (one, pair["from"]))
+        self.assertGreater(ended["to"], ended["from"])
+        self.assertGreater(ended["kept"] + ended["beside_kept"], 1)
+        self.assertAlmostEqual(ended["gained_gpu_s"], ended["shared_s"]
+                               * (ended["kept"] + ended["beside_kept"] - 1), places=6)
+        after = self.figures()
+        self.assertEqual((after["pairs"], after["running"]), (1, 0))
+        self.assertAlmostEqual(after["gained_gpu_s"], ended["gained_gpu_s"], places=6)
+        self.assertAlmostEqual(self.metric("berth_shared_gpu_seconds_total"),
+                               ended["shared_s"], places=6)
 
     def test_jobs_that_do_not_say_so_never_share(self):
         self.start()

@@ -293,6 +293,64 @@ static int compare_entries(const struct ledger_entry **xs, uint32_t count,
     return 0;
 }
 
+#define PAIR(field) \
+    TRY(compare_number((double)x->field, (double)y->field, "a pair, " #field, \
+                       x->jobs[0], err))
+
+static int compare_pair(const struct pair_entry *x, const struct pair_entry *y,
+                        struct error *err)
+{
+    PAIR(from_ns);
+    PAIR(gpus);
+    PAIR(shared_ns);
+    PAIR(lost_ns);
+    PAIR(since_ns);
+    for (int i = 0; i < 2; i++) {
+        PAIR(alone_s[i]);
+        PAIR(steps[i]);
+        PAIR(rates[i]);
+    }
+    return 0;
+}
+
+/* The open entry of two jobs; NULL: there is none. */
+static const struct pair_entry *find_pair(const struct pair_ledger *ledger,
+                                          const struct pair_entry *pair)
+{
+    for (uint32_t at = 0; at < ledger->entry_used; at++)
+        if (ledger->entries[at].to_ns < 0 &&
+            memcmp(ledger->entries[at].jobs, pair->jobs, sizeof pair->jobs) == 0)
+            return &ledger->entries[at];
+    return NULL;
+}
+
+static uint32_t count_open_pairs(const struct pair_ledger *ledger)
+{
+    uint32_t count = 0;
+    for (uint32_t at = 0; at < ledger->entry_used; at++)
+        count += ledger->entries[at].to_ns < 0;
+    return count;
+}
+
+static int compare_pairs(const struct pair_ledger *was, const struct pair_ledger *is,
+                         struct error *err)
+{
+    TRY(compare_number(count_open_pairs(was), count_open_pairs(is), "open pairs", 0,
+                       err));
+    for (uint32_t at = 0; at < was->entry_used; at++) {
+        const struct pair_entry *pair = &was->entries[at];
+        if (pair->to_ns >= 0)
+            continue;
+        const struct pair_entry *kept = find_pair(is, pair);
+        if (!kept)
+            return error_set(err, -EPROTO, "the pair of %llu and %llu is missing",
+                             (unsigned long long)pair->jobs[0],
+                             (unsigned long long)pair->jobs[1]);
+        TRY(compare_pair(pair, kept, err));
+    }
+    return 0;
+}
+
 int compare_ledgers(const struct ledger *was, const struct ledger *is,
                     struct error *err)
 {
@@ -303,6 +361,8 @@ int compare_ledgers(const struct ledger *was, const struct ledger *is,
     uint32_t count = list_open_entries(was, &arena, &xs);
     uint32_t other = list_open_entries(is, &arena, &ys);
     int r = compare_entries(xs, count, ys, other, err);
+    if (r == 0)
+        r = compare_pairs(&was->pairs, &is->pairs, err);
     arena_release(&arena);
     return r;
 }

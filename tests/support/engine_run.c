@@ -343,6 +343,8 @@ void engine_run_open_engine(struct engine_run *run)
     ledger_init(&run->ledger, &run->engine_arena, &run->engine.state.view, NULL);
     run->ledger.observe = store_write_entry;
     run->ledger.context = run->store;
+    run->ledger.pairs.observe = store_write_pair;
+    run->ledger.pairs.context = run->store;
 }
 
 static void open_run(struct engine_run *run, const struct engine_run_setup *setup)

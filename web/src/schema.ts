@@ -185,8 +185,12 @@ export interface Job {
   };
   /** may share its GPUs with another job; in the answer to one job */
   shared?: boolean;
-  /** the job that it shares its GPUs with now; in the answer to one job */
+  /** the job that it shares its GPUs with now */
   beside?: number;
+  /** the part of its speed alone that it has kept beside that job so far; absent: unknown, or another user's job */
+  kept?: number;
+  /** each time that it shared GPUs, newest first; in the answer to one job */
+  sharing?: Shared[];
   /** that its rates are learned with; in the answer to one job */
   kind?: string;
   /** on each type it may use; in the answer to one job */
@@ -216,6 +220,37 @@ export interface Rate {
   /** four jobs in five lie between low and high */
   low?: number;
   high?: number;
+}
+
+/** what two jobs made on the same GPUs, from when both first made steps until one of them left */
+export interface Shared {
+  /** the other job */
+  beside: number;
+  from: number;
+  /** absent: they still share */
+  to?: number;
+  gpus: number;
+  /** time in which both made steps */
+  shared_s: number;
+  /** the part of its speed alone that the job kept; absent: unknown */
+  kept?: number;
+  /** the same of the other job */
+  beside_kept?: number;
+  /** GPU-time that the same steps would have taken in addition, had each run alone */
+  gained_gpu_s: number;
+  /** GPU-time of the stops that formed or parted the pair: to checkpoint, to resume, work done twice */
+  lost_gpu_s: number;
+}
+
+/** what all pairs that are remembered come to */
+export interface SharingTotals {
+  /** so many pairs of jobs have shared GPUs */
+  pairs: number;
+  /** of them now */
+  running: number;
+  shared_gpu_s: number;
+  gained_gpu_s: number;
+  lost_gpu_s: number;
 }
 
 export interface PairRate {
@@ -373,6 +408,7 @@ export interface Snapshot {
   spans: Span[];
   /** of the ledger, newest first */
   entries: Entry[];
+  sharing?: SharingTotals;
 }
 
 /** columns of equal length; a value holds until the next */

@@ -21,6 +21,7 @@
 #include "base/json.h"
 #include "base/json_write.h"
 #include "daemon/rates.h"
+#include "daemon/routes/pair_figures.h"
 #include "daemon/routes/routes_internal.h"
 #include "daemon/users.h"
 #include "daemon/scheduler.h"
@@ -228,6 +229,7 @@ static void update_from_engine(struct job_record *record,
     if (words->steps > 0 && words->step > words->steps)
         words->step = words->steps; /* it has more to do than was declared */
     words->loss = job->loss;
+    pair_figures_set_partner(facts, id, words);
     words->placement = NULL;
     if (job->seats.count > 0) {
         buf_reset(placement);
@@ -291,6 +293,7 @@ void job_query_write_ledger(struct routes *routes, int64_t job, int64_t since_ns
         api_write_entry(body, &entry);
     db_finish(query);
     json_write_close(body, ']');
+    pair_figures_write_totals(&facts, body);
 }
 
 static void show_ledger(struct routes *routes, const struct http_request *request,
@@ -566,6 +569,7 @@ void job_query_write(struct routes *routes, const struct caller *caller, uint64_
     put_request(&reply->body, &record);
     if (record.words.preemptions > 0)
         put_preemptions(&reply->body, store_reader(facts.store), id);
+    pair_figures_write_job(&facts, id, &reply->body);
     job_id job = daemon_find(routes->daemon, id);
     if (job != JOB_NONE)
         rates_write_job(&reply->body, &facts.engine->state, job);

@@ -49,7 +49,8 @@ int64_t job_query_write_list(struct routes *routes, const struct http_request *r
                              const struct job_filter *filter, const char *key,
                              struct buf *body);
 
-/* Entries of the ledger, newest first: an array "entries"; of all victims for job 0. */
+/* Entries of the ledger, newest first: an array "entries"; of all victims for job 0.  And
+ * what sharing brought, if anything was shared. */
 void job_query_write_ledger(struct routes *routes, int64_t job, int64_t since_ns,
                             int64_t limit, struct buf *body);
 

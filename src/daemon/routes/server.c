@@ -1,4 +1,5 @@
 /* server.c - nodes, the server itself, and metrics. */
+#include "daemon/routes/pair_figures.h"
 #include "daemon/routes/routes_internal.h"
 
 #include <errno.h>
@@ -378,6 +379,7 @@ static void show_metrics(struct routes *routes, const struct http_request *reque
     write_daemon_metrics(&out, &facts);
     if (facts.engine) {
         write_engine_metrics(&out, facts.engine);
+        pair_figures_write_metrics(&facts, &out);
         flows_write_metrics(facts.flows, &out);
     }
     if (facts.executor_self && facts.executor->trouble) {
