@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "model/job.h"
+#include "model/view.h"
 
 enum event_kind {
     /* from people and workloads */
@@ -151,19 +152,83 @@ const char *rule_name(enum rule rule);
  * For keeping an order of waiting jobs: from this event on the job waits for seats;
  * from this event on it no longer does.  'view' is as it is after the event.
  */
-struct view;
-bool event_makes_waiting(const struct event *event, const struct view *view);
-bool event_ends_waiting(const struct event *event, const struct view *view);
+static inline bool event_makes_waiting(const struct event *event,
+                                       const struct view *view)
+{
+    switch (event->kind) {
+    case EVENT_SUBMITTED:
+    case EVENT_STOPPED:
+    case EVENT_LOST:
+    case EVENT_RELEASED:
+    case EVENT_ADOPTED:
+        return view->jobs[event->job].state == JOB_WAITING;
+    default:
+        return false;
+    }
+}
+
+static inline bool event_ends_waiting(const struct event *event,
+                                      const struct view *view)
+{
+    switch (event->kind) {
+    case EVENT_PLACED:
+        return view->jobs[event->job].state == JOB_PLACED;
+    case EVENT_HELD:
+    case EVENT_DROPPED:
+        return true;
+    case EVENT_CANCELLED:
+        return view->jobs[event->job].state == JOB_FREE;
+    default:
+        return false;
+    }
+}
 
 /* A job that runs may end at another time than was expected before. */
-bool event_changes_running(const struct event *event, const struct view *view);
+static inline bool event_changes_running(const struct event *event,
+                                         const struct view *view)
+{
+    return event->kind == EVENT_LOADED || event->kind == EVENT_PROGRESS ||
+           event->kind == EVENT_RESIZED ||
+           (event->kind == EVENT_RATED && job_runs(&view->jobs[event->job]));
+}
 
 /* The job waits, and its place in an order by its work or its rates may be another one. */
-bool event_rates_waiting(const struct event *event, const struct view *view);
+static inline bool event_rates_waiting(const struct event *event,
+                                       const struct view *view)
+{
+    return event->kind == EVENT_RATED && view->jobs[event->job].state == JOB_WAITING;
+}
 
 /* The same for preemptible jobs: they hold seats and are not about to change their size. */
-bool event_makes_running(const struct event *event, const struct view *view);
-bool event_ends_running(const struct event *event, const struct view *view);
+static inline bool event_makes_running(const struct event *event,
+                                       const struct view *view)
+{
+    switch (event->kind) {
+    case EVENT_STARTED:
+    case EVENT_RESIZED:
+    case EVENT_ADOPTED:
+        return job_is_preemptible(&view->jobs[event->job]);
+    default:
+        return false;
+    }
+}
+
+static inline bool event_ends_running(const struct event *event,
+                                      const struct view *view)
+{
+    switch (event->kind) {
+    case EVENT_RESIZING:
+        return true;
+    case EVENT_RECALLED:
+    case EVENT_STOPPED:
+    case EVENT_FINISHED:
+    case EVENT_FAILED:
+    case EVENT_LOST:
+        return !job_runs(&view->jobs[event->job]);
+    default:
+        return false;
+    }
+}
 
 /* Where a job did not fit before such an event, it does not fit after it. */
 bool event_makes_no_room(const struct event *event);
