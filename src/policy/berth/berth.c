@@ -544,6 +544,20 @@ static void berth_inherit(void *self, const struct view *view, const void *from)
     berth->aged_debt_ns = other->aged_debt_ns;
 }
 
+/* The layers that start jobs: most decisions on a cluster that is not full need none of them. */
+static void place_waiting(struct berth_policy *berth, const struct view *view,
+                          struct plan *plan, struct arena *scratch)
+{
+    berth->preempt.rule = &for_trials;
+    trials_place(berth, view, plan);
+    if (berth->programme)
+        return;
+    aged_place(berth, view, plan, scratch);
+    place_others(berth, view, plan);
+    if (berth->sharing_count >= 2)
+        pairs_start(berth, view, plan);
+}
+
 static int berth_decide(void *self, const struct view *view, struct plan *plan,
                         struct arena *scratch, struct error *err)
 {
@@ -566,19 +580,14 @@ static int berth_decide(void *self, const struct view *view, struct plan *plan,
     berth->theta = 1 + THETA_SLOPE * waiting / gpus;
     berth->cost_test.model.settings.theta = 1 + SWAP_SLOPE * waiting / gpus;
 
-    berth->preempt.rule = &for_trials;
-    trials_place(berth, view, plan);
     bool freed = berth->freed_types != 0;
     int r = 0;
-    if (berth->programme) {
+    if (waiting > 0)
+        place_waiting(berth, view, plan, scratch);
+    if (berth->programme)
         r = objective_place(berth, view, plan, scratch, err);
-    } else {
-        aged_place(berth, view, plan, scratch);
-        place_others(berth, view, plan);
-        if (berth->sharing_count >= 2)
-            pairs_start(berth, view, plan);
+    else
         moves_make(berth, view, plan);
-    }
     resizes_make(berth, view, plan, waiting > 0, freed);
     return r;
 }

@@ -187,14 +187,14 @@ void elastic_observe(struct elastic *elastic, const struct view *view,
         add_member(elastic, view, event->job);
     if (event->job < view->job_max)
         update_member(elastic, view, event->job);
-    if (event_makes_waiting(event, view) && !elastic->apart)
+    bool waits = event_makes_waiting(event, view);
+    if (waits && !elastic->apart)
         add_waiting(elastic, view, event->job);
     else if (event_ends_waiting(event, view))
         remove_waiting(elastic, event->job);
     /* A job that waits, or one that can now be halved for a waiting job. */
     if (elastic->waiting.count <= ARRIVALS_MAX &&
-        (event_makes_waiting(event, view) || event->kind == EVENT_LOADED ||
-         event->kind == EVENT_RESIZED))
+        (waits || event->kind == EVENT_LOADED || event->kind == EVENT_RESIZED))
         elastic->arrived = true;
     bool ended = event->kind == EVENT_FINISHED || event->kind == EVENT_FAILED;
     if (ended && !elastic->apart && elastic->length_ns > elastic->epoch_ns)
