@@ -56,11 +56,17 @@ static bool can_trade(const struct view *view, const struct plan *plan, job_id i
     return can_move(view, plan, id) && view->jobs[id].gpus_now == view->jobs[id].gpus;
 }
 
+static bool is_faster_on(const struct berth_policy *berth, const struct view *view,
+                         job_id id, uint32_t type)
+{
+    return berth_slowness(berth, id, type) <
+           berth_slowness(berth, id, view->jobs[id].type_now);
+}
+
 bool moves_pay(const struct berth_policy *berth, const struct view *view, job_id id,
                uint32_t type)
 {
-    if (!(berth_slowness(berth, id, type) <
-          berth_slowness(berth, id, view->jobs[id].type_now)))
+    if (!is_faster_on(berth, view, id, type))
         return false;
     double saved_s = berth_left_s(berth, view, id) - price_stop_s(berth, view, id) -
                      left_there_s(berth, view, id, type);
@@ -153,8 +159,8 @@ static uint32_t move_between(struct berth_policy *berth, const struct view *view
         const struct job *job = &view->jobs[id];
         if (view->free->shelves[to].gpu_count == 0)
             break;
-        if (can_move(view, plan, id) && (job->types >> to & 1) &&
-            placement_has_nodes(view->free, job, to) &&
+        if ((job->types >> to & 1) && is_faster_on(berth, view, id, to) &&
+            can_move(view, plan, id) && placement_has_nodes(view->free, job, to) &&
             moves_pay(berth, view, id, to) && move_job(berth, view, plan, id, to))
             moved++;
         id = next_candidate(berth, view, from, id);

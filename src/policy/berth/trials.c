@@ -47,9 +47,10 @@ struct tenant {
 
 static bool room_fits(const struct room *room, const struct job *job)
 {
+    if (bits_count(room->gpus) < job->gpus)
+        return false;
     struct room_part need = placement_need(job, job->gpus);
-    return bits_count(room->gpus) >= job->gpus && need.cpu_milli <= room->cpu_milli &&
-           need.mem_mib <= room->mem_mib;
+    return need.cpu_milli <= room->cpu_milli && need.mem_mib <= room->mem_mib;
 }
 
 static void add_to_room(struct room *room, const struct room_part *part)

@@ -142,7 +142,8 @@ static double guess_left_s(const struct work_history *history,
     double ended = 0;
     double spent_s = 0; /* by those that end */
     uint32_t first = bin_of(done_s);
-    for (uint32_t bin = 0; bin < WORK_BINS; bin++) /* a loop for vector instructions */
+    for (uint32_t bin = first & ~3u; bin < WORK_BINS;
+         bin++) /* by vector instructions */
         counts[bin] = record->count[bin] + part * class->count[bin];
     for (uint32_t bin = first; bin < WORK_BINS; bin++)
         total += counts[bin];
