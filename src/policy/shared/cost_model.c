@@ -259,26 +259,25 @@ static double weight_of(const struct cost_model *model, const struct view *view,
     return model->estimates ? value_of(model, view, id).weight : 1;
 }
 
-static struct lookahead_job make_waiting_job(const struct cost_model *model,
-                                             const struct view *view, job_id id,
-                                             double factor)
+/* The job as it waits; its remaining time is multiplied by 'factor'. */
+static void set_waiting_job(const struct cost_model *model, const struct view *view,
+                            job_id id, double factor, struct lookahead_job *waiting)
 {
     const struct job *job = &view->jobs[id];
     struct cost_model_value value = value_of(model, view, id);
     double left_s = factor * value.left_s;
-    struct lookahead_job waiting = { .key = (double)value.key_ns,
-                                     .run_s =
-                                         cost_model_load_s(model, view, id) + left_s,
-                                     .work_s = left_s,
-                                     .weight = value.weight };
-    set_gang_shape(view, job, &waiting);
+    *waiting =
+        (struct lookahead_job){ .key = (double)value.key_ns,
+                                .run_s = cost_model_load_s(model, view, id) + left_s,
+                                .work_s = left_s,
+                                .weight = value.weight };
+    set_gang_shape(view, job, waiting);
     if (model->estimates) {
-        waiting.cpu_milli = job->cpu_milli / waiting.pieces;
-        waiting.mem_mib = job->mem_mib / waiting.pieces;
+        waiting->cpu_milli = job->cpu_milli / waiting->pieces;
+        waiting->mem_mib = job->mem_mib / waiting->pieces;
         if (job->gpus > 0)
-            waiting.slowness = &model->slowness[(size_t)id * TYPES_MAX];
+            waiting->slowness = &model->slowness[(size_t)id * TYPES_MAX];
     }
-    return waiting;
 }
 
 static void add_running_jobs(struct cost_model *model, const struct view *view,
@@ -325,7 +324,8 @@ static void add_planned_changes(struct cost_model *model, const struct view *vie
         const struct change *change = plan_change(plan, i);
         if (change->undone || !is_work_known(model, view, change->job))
             continue;
-        struct lookahead_job job = make_waiting_job(model, view, change->job, 1);
+        struct lookahead_job job;
+        set_waiting_job(model, view, change->job, 1, &job);
         const struct pending_part *pending_shares = plan_pending(plan, change);
         double due_s = 0;
         for (uint32_t p = 0; p < change->pending_count; p++)
@@ -351,7 +351,8 @@ static void add_waiting_jobs(struct cost_model *model, const struct view *view,
             break;
         if (id == but || plan_changes(plan, id))
             continue;
-        struct lookahead_job job = make_waiting_job(model, view, id, 1);
+        struct lookahead_job job;
+        set_waiting_job(model, view, id, 1, &job);
         lookahead_add_job(model->base, &job);
         seen++;
     }
@@ -459,8 +460,8 @@ static double sum_if_kept_s(struct cost_model *model,
                      vacates_gpus(model, swap, swap->victims[i]), end_s);
         sum_s += weight_of(model, swap->view, swap->victims[i]) * end_s;
     }
-    struct lookahead_job beneficiary =
-        make_waiting_job(model, swap->view, swap->beneficiary, model->slower);
+    struct lookahead_job beneficiary;
+    set_waiting_job(model, swap->view, swap->beneficiary, model->slower, &beneficiary);
     beneficiary.watched = true;
     lookahead_add_job(ahead, &beneficiary);
     sum_s += lookahead_run(ahead, model->settings.depth);
@@ -515,8 +516,8 @@ static double sum_if_swapped_s(struct cost_model *model,
 {
     struct lookahead *ahead = model->ahead;
     lookahead_copy(ahead, model->base);
-    struct lookahead_job beneficiary =
-        make_waiting_job(model, swap->view, swap->beneficiary, model->slower);
+    struct lookahead_job beneficiary;
+    set_waiting_job(model, swap->view, swap->beneficiary, model->slower, &beneficiary);
     beneficiary.run_s += swap->pause_s;
     move_victim_gpus(model, swap, ahead, false);
     double run_s = lookahead_start(ahead, &beneficiary);
@@ -525,8 +526,8 @@ static double sum_if_swapped_s(struct cost_model *model,
     double sum_s = beneficiary.weight * fmax(run_s, 0);
     move_victim_gpus(model, swap, ahead, true);
     for (uint32_t i = 0; i < swap->count; i++) {
-        struct lookahead_job victim =
-            make_waiting_job(model, swap->view, swap->victims[i], model->faster);
+        struct lookahead_job victim;
+        set_waiting_job(model, swap->view, swap->victims[i], model->faster, &victim);
         victim.from_s = swap->pause_s;
         if (model->estimates)
             victim.run_s +=
