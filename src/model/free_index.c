@@ -25,10 +25,19 @@ static uint32_t count_of(const struct room *room)
     return bits_count(room->gpus);
 }
 
+static void raise_most(struct shelf_most *most, const struct room *room)
+{
+    if (room->cpu_milli > most->cpu_milli)
+        most->cpu_milli = room->cpu_milli;
+    if (room->mem_mib > most->mem_mib)
+        most->mem_mib = room->mem_mib;
+}
+
 static void add_to_shelf(struct free_index *free, node_id node, uint32_t count)
 {
     struct free_shelf *shelf = &free->shelves[free->cluster->nodes[node].type];
     bits_set(&shelf->by_count[count], node);
+    raise_most(&shelf->most[count], &free->rooms[node]);
     if (count)
         shelf->counts |= (uint64_t)1 << (count - 1);
     shelf->gpu_count += count;
@@ -52,8 +61,11 @@ void free_index_put(struct free_index *free, node_id node, const struct room *ro
     uint32_t count = count_of(room);
     *now = *room;
     if (free->listed[node]) {
-        if (before == count)
-            return; /* the same shelf */
+        if (before == count) { /* the same shelf */
+            raise_most(&free->shelves[free->cluster->nodes[node].type].most[count],
+                       room);
+            return;
+        }
         remove_from_shelf(free, node, before);
     }
     free->listed[node] = true;
@@ -74,36 +86,31 @@ static uint64_t at_least(const struct free_shelf *shelf, uint32_t count)
     return count <= 1 ? shelf->counts : shelf->counts & ~(uint64_t)0 << (count - 1);
 }
 
-static node_id first_that_fits(const struct free_index *free, const struct bits *nodes,
-                               uint32_t cpu_milli, uint32_t mem_mib,
+static bool may_hold(const struct shelf_most *most, uint32_t cpu_milli,
+                     uint32_t mem_mib)
+{
+    return most->cpu_milli >= cpu_milli && most->mem_mib >= mem_mib;
+}
+
+static node_id first_that_fits(const struct free_index *free, struct free_shelf *shelf,
+                               uint32_t count, uint32_t cpu_milli, uint32_t mem_mib,
                                const struct bits *avoid)
 {
+    const struct bits *nodes = &shelf->by_count[count];
+    struct room most = { 0 };
     for (node_id node = bits_next(nodes, 0); node != BITS_NONE;
          node = bits_next(nodes, node + 1)) {
         const struct room *room = &free->rooms[node];
         if (room->cpu_milli >= cpu_milli && room->mem_mib >= mem_mib &&
             !(avoid && bits_test(avoid, node)))
             return node;
+        most.cpu_milli =
+            room->cpu_milli > most.cpu_milli ? room->cpu_milli : most.cpu_milli;
+        most.mem_mib = room->mem_mib > most.mem_mib ? room->mem_mib : most.mem_mib;
     }
+    shelf->most[count] = (struct shelf_most){ most.cpu_milli, most.mem_mib };
     return NODE_NONE;
 }
-
-/* A walk over the nodes: first fit is for clusters of a paper's size. */
-static node_id first_of_type(const struct free_index *free, uint32_t type,
-                             uint32_t gpus, uint32_t cpu_milli, uint32_t mem_mib,
-                             const struct bits *avoid)
-{
-    for (node_id node = 0; node < free->cluster->node_count; node++) {
-        const struct room *room = &free->rooms[node];
-        if (free->listed[node] && free->cluster->nodes[node].type == type &&
-            count_of(room) >= gpus && room->cpu_milli >= cpu_milli &&
-            room->mem_mib >= mem_mib && !(avoid && bits_test(avoid, node)))
-            return node;
-    }
-    return NODE_NONE;
-}
-
-/* --- where only some nodes count ---------------------------------------------------- */
 
 static bool is_enough(const struct free_index *free, node_id node, uint32_t cpu_milli,
                       uint32_t mem_mib, const struct bits *avoid)
@@ -113,6 +120,7 @@ static bool is_enough(const struct free_index *free, node_id node, uint32_t cpu_
            !(avoid && bits_test(avoid, node));
 }
 
+/* The same where only the nodes 'within' count. */
 static node_id first_common(const struct free_index *free, const struct bits *nodes,
                             uint32_t cpu_milli, uint32_t mem_mib,
                             const struct bits *avoid, const struct bits *within)
@@ -123,52 +131,38 @@ static node_id first_common(const struct free_index *free, const struct bits *no
     return node == BITS_NONE ? NODE_NONE : node;
 }
 
-/* Shelf by shelf; in a cluster that is filled first fit the least of what they have. */
-static node_id tightest_within(const struct free_index *free, uint32_t type,
-                               uint32_t gpus, uint32_t cpu_milli, uint32_t mem_mib,
-                               const struct bits *avoid, const struct bits *within)
+static node_id first_on_shelf(const struct free_index *free, uint32_t type,
+                              uint32_t count, uint32_t cpu_milli, uint32_t mem_mib,
+                              const struct bits *avoid, const struct bits *within)
 {
-    const struct free_shelf *shelf = &free->shelves[type];
-    node_id best = NODE_NONE;
-    if (gpus == 0)
-        best =
-            first_common(free, &shelf->by_count[0], cpu_milli, mem_mib, avoid, within);
-    for (uint64_t left = at_least(shelf, gpus); left; left &= left - 1) {
-        uint32_t count = (uint32_t)__builtin_ctzll(left) + 1;
-        if (best != NODE_NONE && !free->cluster->first_fit)
-            break;
-        node_id node = first_common(free, &shelf->by_count[count], cpu_milli, mem_mib,
-                                    avoid, within);
-        best = node < best ? node : best;
-    }
-    return best;
+    struct free_shelf *shelf = &free->shelves[type];
+    if (!may_hold(&shelf->most[count], cpu_milli, mem_mib))
+        return NODE_NONE;
+    return within ? first_common(free, &shelf->by_count[count], cpu_milli, mem_mib,
+                                 avoid, within)
+                  : first_that_fits(free, shelf, count, cpu_milli, mem_mib, avoid);
 }
 
+/* Shelf by shelf; in a cluster that is filled first fit the least of what they have. */
 node_id free_index_tightest(const struct free_index *free, uint32_t type, uint32_t gpus,
                             uint32_t cpu_milli, uint32_t mem_mib,
                             const struct bits *avoid, const struct bits *within)
 {
     const struct free_shelf *shelf = &free->shelves[type];
+    node_id best = NODE_NONE;
     if (gpus > NODE_GPUS_MAX)
         return NODE_NONE;
-    if (within)
-        return tightest_within(free, type, gpus, cpu_milli, mem_mib, avoid, within);
-    if (free->cluster->first_fit)
-        return first_of_type(free, type, gpus, cpu_milli, mem_mib, avoid);
-    if (gpus == 0) {
-        node_id node =
-            first_that_fits(free, &shelf->by_count[0], cpu_milli, mem_mib, avoid);
-        if (node != NODE_NONE)
-            return node;
-    }
+    if (gpus == 0)
+        best = first_on_shelf(free, type, 0, cpu_milli, mem_mib, avoid, within);
     for (uint64_t left = at_least(shelf, gpus); left; left &= left - 1) {
         uint32_t count = (uint32_t)__builtin_ctzll(left) + 1;
+        if (best != NODE_NONE && !free->cluster->first_fit)
+            break;
         node_id node =
-            first_that_fits(free, &shelf->by_count[count], cpu_milli, mem_mib, avoid);
-        if (node != NODE_NONE)
-            return node;
+            first_on_shelf(free, type, count, cpu_milli, mem_mib, avoid, within);
+        best = node < best ? node : best;
     }
-    return NODE_NONE;
+    return best;
 }
 
 static node_id next_of(const struct bits *nodes, const struct bits *within,

@@ -19,13 +19,18 @@ struct room {
 /* Nodes of one type by how many accelerators are free on them. */
 struct free_shelf {
     struct bits by_count[NODE_GPUS_MAX + 1];
-    uint64_t counts; /* bit n-1: some node has n free */
+    struct shelf_most {
+        uint32_t cpu_milli, mem_mib;
+    } most[NODE_GPUS_MAX + 1]; /* no node on it has more than that free */
+    uint64_t counts;           /* bit n-1: some node has n free */
     uint32_t gpu_count;
 };
 
 /*
  * Nodes are grouped by type and number of free GPUs, on "shelves".  The tightest node for a
- * gang is the first on the lowest shelf with enough, and "nothing is free" is one test.
+ * gang is the first on the lowest shelf with enough, and "nothing is free" is one test.  Each
+ * shelf knows a bound of what is free on its nodes, which a search in vain makes exact: so
+ * what asks for more CPUs or memory than there are is not looked for on node after node.
  */
 struct free_index {
     const struct cluster *cluster;
