@@ -228,7 +228,8 @@ static void backfill_jobs(struct backfill *b, const struct view *view,
         if (plan_grant(plan, job, gone_in_time ? NULL : &elsewhere))
             sizes_take(&b->sizes, view, job);
         else if (gone_in_time)
-            sizes_skip(&b->sizes, job); /* no job of this size fits anywhere */
+            sizes_skip_larger(&b->sizes, view,
+                              job); /* none of this size fits anywhere */
         else
             sizes_narrow(&b->sizes, job, slack_ns); /* but a shorter one may */
     }

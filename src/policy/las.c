@@ -186,6 +186,22 @@ static void run_timers(struct las *las, const struct view *view)
     }
 }
 
+/* Start a job that does not fit by preempting others, or skip it. */
+static void preempt_or_skip(struct las *las, const struct view *view, struct plan *plan,
+                            job_id job, int64_t queue)
+{
+    size_t mark = plan_mark(plan);
+    bool found = preempt_for(&las->preempt, view, plan, job, queue);
+    if (found && cost_test_pass(&las->cost_test, view, plan, mark, job)) {
+        sizes_vacated(&las->waiting, job);
+        sizes_take(&las->waiting, view, job);
+    } else if (!found && las->preempt.lacks_room) {
+        sizes_skip_larger(&las->waiting, view, job);
+    } else {
+        sizes_skip(&las->waiting, job);
+    }
+}
+
 static int las_decide(void *self, const struct view *view, struct plan *plan,
                       struct arena *scratch, struct error *err)
 {
@@ -198,13 +214,12 @@ static int las_decide(void *self, const struct view *view, struct plan *plan,
         bool can_preempt = next_later(las, JOB_NONE, queue) != JOB_NONE;
         if (!can_preempt && plan_is_full(plan) && las->waiting.cpu_only_count == 0)
             break; /* nothing is free, and no further job is in an earlier queue */
-        size_t mark = plan_mark(plan);
-        if (plan_grant(plan, job, NULL) ||
-            (can_preempt && preempt_for(&las->preempt, view, plan, job, queue) &&
-             cost_test_pass(&las->cost_test, view, plan, mark, job)))
+        if (plan_grant(plan, job, NULL))
             sizes_take(&las->waiting, view, job);
+        else if (!can_preempt)
+            sizes_skip_larger(&las->waiting, view, job);
         else
-            sizes_skip(&las->waiting, job);
+            preempt_or_skip(las, view, plan, job, queue);
     }
     sizes_unskip(&las->waiting);
     return 0;

@@ -7,15 +7,15 @@
  * long job can wait for ever while short ones keep arriving.  Jobs of unknown work come
  * last.
  *
- * Jobs of one size fit or do not fit alike, so each size has its own heap and a
- * decision tries the heads only, however long the queue.
+ * Jobs of one size fit or do not fit alike, so each size has its own tree and a
+ * decision tries the first of each only, however long the queue.
  */
 #include "policy/policy.h"
 
 #include "policy/shared/sizes.h"
 
 struct sjf {
-    struct sizes waiting; /* a heap by key for each distinct demand */
+    struct sizes waiting; /* a tree by key for each distinct demand */
 };
 
 static int sjf_init(void *self, const struct view *view, uint64_t seed,
@@ -51,7 +51,7 @@ static int sjf_decide(void *self, const struct view *view, struct plan *plan,
         if (plan_grant(plan, job, NULL))
             sizes_take(&sjf->waiting, view, job);
         else
-            sizes_skip(&sjf->waiting, job);
+            sizes_skip_larger(&sjf->waiting, view, job);
     }
     sizes_unskip(&sjf->waiting);
     return 0;

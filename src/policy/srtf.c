@@ -155,6 +155,22 @@ static void set_time(struct srtf *srtf, int64_t now_ns)
     srtf->now_ns = now_ns;
 }
 
+/* Start a job that does not fit by preempting others, or skip it. */
+static void preempt_or_skip(struct srtf *srtf, const struct view *view,
+                            struct plan *plan, job_id job, int64_t claim_ns)
+{
+    size_t mark = plan_mark(plan);
+    bool found = preempt_for(&srtf->preempt, view, plan, job, claim_ns);
+    if (found && cost_test_pass(&srtf->cost_test, view, plan, mark, job)) {
+        sizes_vacated(&srtf->waiting, job);
+        sizes_take(&srtf->waiting, view, job);
+    } else if (!found && srtf->preempt.lacks_room) {
+        sizes_skip_larger(&srtf->waiting, view, job);
+    } else {
+        sizes_skip(&srtf->waiting, job);
+    }
+}
+
 static int srtf_decide(void *self, const struct view *view, struct plan *plan,
                        struct arena *scratch, struct error *err)
 {
@@ -168,13 +184,12 @@ static int srtf_decide(void *self, const struct view *view, struct plan *plan,
         bool can_preempt = next_longest(srtf, JOB_NONE, claim_ns) != JOB_NONE;
         if (!can_preempt && plan_is_full(plan) && srtf->waiting.cpu_only_count == 0)
             break; /* nothing is free, and all further jobs need longer still */
-        size_t mark = plan_mark(plan);
-        if (plan_grant(plan, job, NULL) ||
-            (can_preempt && preempt_for(&srtf->preempt, view, plan, job, claim_ns) &&
-             cost_test_pass(&srtf->cost_test, view, plan, mark, job)))
+        if (plan_grant(plan, job, NULL))
             sizes_take(&srtf->waiting, view, job);
+        else if (!can_preempt)
+            sizes_skip_larger(&srtf->waiting, view, job);
         else
-            sizes_skip(&srtf->waiting, job);
+            preempt_or_skip(srtf, view, plan, job, claim_ns);
     }
     sizes_unskip(&srtf->waiting);
     return 0;

@@ -138,8 +138,10 @@ static int xion_decide(void *self, const struct view *view, struct plan *plan,
         }
         if (granted)
             sizes_take(&xion->waiting, view, job);
-        else
+        else if (may_swap)
             sizes_skip(&xion->waiting, job);
+        else
+            sizes_skip_larger(&xion->waiting, view, job);
     }
     sizes_unskip(&xion->waiting);
     return 0;

@@ -31,6 +31,7 @@ struct preempt_memo {
     uint32_t era; /* 0: none */
     uint32_t gpus, cpu_milli, mem_mib, types, nodes, set;
     bool spread;
+    bool lacks_room;
     int64_t claim;
     uint64_t vacated_count; /* at the time of the search */
 };
@@ -474,6 +475,7 @@ static void remember_failure(struct preempt *preempt, const struct job *job,
                                .types = job->types,
                                .nodes = job->nodes,
                                .spread = job->spread,
+                               .lacks_room = preempt->lacks_room,
                                .set = node_set_number(job->set),
                                .claim = claim,
                                .vacated_count = preempt->vacated_count };
@@ -519,6 +521,7 @@ static bool failed_before(struct preempt *preempt, const struct view *view,
             return false;
     memo->claim = claim;
     memo->vacated_count = preempt->vacated_count;
+    preempt->lacks_room = memo->lacks_room;
     return true;
 }
 
@@ -576,6 +579,7 @@ static bool walk_candidates(struct preempt *preempt, const struct view *view,
     count_free_nodes(view, plan, search);
     preempt->walk++;
     preempt->victim_count = 0;
+    preempt->lacks_room = view->calendar->count == 0; /* it bars jobs by their length */
     for (job_id victim = rule->next(preempt->self, JOB_NONE, claim); victim != JOB_NONE;
          victim = rule->next(preempt->self, victim, claim)) {
         if (plan_changes(plan, victim) ||
@@ -585,11 +589,13 @@ static bool walk_candidates(struct preempt *preempt, const struct view *view,
         count_candidate(preempt, view, plan, search, victim);
         node_id node = find_single_node(preempt, view, search, victim);
         if (node != NODE_NONE) {
+            preempt->lacks_room = false;
             drop_unneeded_victims(preempt, view, search, node);
             return revoke_and_grant(preempt, plan, id, rule->rule);
         }
         if (!looks_possible(view, search))
             continue;
+        preempt->lacks_room = false;
         uint32_t count = preempt->victim_count;
         if (revoke_and_grant(preempt, plan, id, rule->rule))
             return true;

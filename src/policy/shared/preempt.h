@@ -44,6 +44,7 @@ struct preempt {
     struct room *rooms; /* by node: free, or held by the candidates visited so far */
     uint32_t *seen;     /* by node: the search in which 'rooms' was set */
     uint32_t walk;
+    bool lacks_room; /* why the last search failed: see preempt_for() */
     job_id *victims; /* the candidates visited, in order */
     uint32_t victim_count;
     uint32_t *walked; /* by slot: the search in which it was visited last */
@@ -73,7 +74,10 @@ void preempt_observe(struct preempt *preempt, const struct view *view,
 void preempt_touch(struct preempt *preempt, job_id job);
 
 /*
- * True if the plan now grants the job; 'claim' is passed to 'next' and 'may_preempt'.
+ * True if the plan now grants the job; 'claim' is passed to 'next' and 'may_preempt'.  If
+ * not, 'lacks_room' says whether all candidates together hold too little.  Then a search
+ * fails as well for a job that asks for as much of everything or more, with an equal or
+ * weaker claim, until the plan vacates more.
  */
 bool preempt_for(struct preempt *preempt, const struct view *view, struct plan *plan,
                  job_id job, int64_t claim);

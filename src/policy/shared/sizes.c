@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/units.h"
+#include "model/calendar.h"
 #include "model/node_set.h"
 #include "model/reasons.h"
 
@@ -17,23 +18,38 @@ struct size_demand {
 struct size {
     struct size_demand demand;
     struct tree jobs;
-    job_id head;   /* first job considered; JOB_NONE: none, not in 'heads' */
+    job_id head;   /* first job considered; JOB_NONE: none, not in its group's tree */
     int64_t limit; /* highest value considered */
-    bool skipped;
+    uint32_t group;
+    uint32_t passed; /* the decision in which it was skipped last */
     bool narrowed;
+    uint64_t hash;
+    uint32_t next_free;
+};
+
+/* Sizes that differ in CPUs and memory only. */
+struct size_group {
+    struct size_demand demand; /* without CPUs and memory */
+    struct demand_tree sizes;  /* by the key of their first job */
+    uint32_t best;             /* the first not skipped; NONE: none, not in 'heads' */
+    uint32_t size_count;
+    bool touched; /* sizes of it were skipped in this decision */
     uint64_t hash;
     uint32_t next_free;
 };
 
 void sizes_init(struct sizes *sizes, struct arena *run, uint32_t job_max)
 {
-    *sizes = (struct sizes){ .size_free = NONE };
+    *sizes = (struct sizes){ .size_free = NONE, .group_free = NONE, .decision = 1 };
     tree_pool_init(&sizes->job_pool, run, job_max);
-    heap_pool_init(&sizes->size_pool, run, job_max);
+    demand_pool_init(&sizes->size_pool, run, job_max);
+    heap_pool_init(&sizes->group_pool, run, job_max);
     heap_init(&sizes->heads);
     sizes->all = arena_array(run, struct size, job_max);
+    sizes->groups = arena_array(run, struct size_group, job_max);
     sizes->size_of = arena_array(run, uint32_t, job_max);
-    sizes->skipped = arena_array(run, uint32_t, job_max);
+    sizes->narrowed = arena_array(run, uint32_t, job_max);
+    sizes->touched = arena_array(run, uint32_t, job_max);
     sizes->taken = arena_array(run, struct sizes_taken, job_max);
 }
 
@@ -41,7 +57,10 @@ void sizes_release(void *self)
 {
     struct sizes *sizes = self;
     map_release(&sizes->found);
+    map_release(&sizes->groups_found);
 }
+
+/* --- sizes and their groups ----------------------------------------------------------- */
 
 static uint64_t hash_demand(const struct size_demand *demand)
 {
@@ -57,6 +76,39 @@ static bool is_same_demand(const struct size_demand *a, const struct size_demand
     return a->gpus == b->gpus && a->cpu_milli == b->cpu_milli &&
            a->mem_mib == b->mem_mib && a->types == b->types && a->nodes == b->nodes &&
            a->spread == b->spread && a->set == b->set;
+}
+
+static uint32_t group_for(struct sizes *sizes, struct size_demand demand)
+{
+    demand.cpu_milli = demand.mem_mib = 0;
+    uint64_t hash = hash_demand(&demand);
+    for (;; hash++) {
+        uint32_t at = map_find(&sizes->groups_found, hash);
+        if (at == MAP_NONE)
+            break;
+        if (is_same_demand(&sizes->groups[at].demand, &demand))
+            return at;
+    }
+    uint32_t at = sizes->group_free;
+    if (at != NONE)
+        sizes->group_free = sizes->groups[at].next_free;
+    else
+        at = sizes->group_used++;
+    sizes->groups[at] =
+        (struct size_group){ .demand = demand, .hash = hash, .best = NONE };
+    demand_tree_init(&sizes->groups[at].sizes);
+    map_put(&sizes->groups_found, hash, at);
+    return at;
+}
+
+static void drop_group_if_empty(struct sizes *sizes, uint32_t at)
+{
+    struct size_group *group = &sizes->groups[at];
+    if (group->size_count > 0 || group->touched)
+        return;
+    map_remove(&sizes->groups_found, group->hash);
+    group->next_free = sizes->group_free;
+    sizes->group_free = at;
 }
 
 static uint32_t size_for(struct sizes *sizes, const struct job *job)
@@ -78,37 +130,87 @@ static uint32_t size_for(struct sizes *sizes, const struct job *job)
         sizes->size_free = sizes->all[at].next_free;
     else
         at = sizes->size_used++;
-    sizes->all[at] = (struct size){
-        .demand = demand, .hash = hash, .head = JOB_NONE, .limit = INT64_MAX
-    };
+    sizes->all[at] = (struct size){ .demand = demand,
+                                    .hash = hash,
+                                    .head = JOB_NONE,
+                                    .limit = INT64_MAX,
+                                    .group = group_for(sizes, demand) };
+    sizes->groups[sizes->all[at].group].size_count++;
     tree_init(&sizes->all[at].jobs);
     map_put(&sizes->found, hash, at);
     return at;
 }
 
-/* Make 'head' the first job of its size; JOB_NONE removes the size from the heads. */
-static void set_head(struct sizes *sizes, uint32_t at, job_id head)
-{
-    struct size *size = &sizes->all[at];
-    if (size->head == head)
-        return;
-    if (size->head != JOB_NONE)
-        heap_remove(&sizes->size_pool, &sizes->heads, at);
-    size->head = head;
-    if (head != JOB_NONE) {
-        const struct tree_node *node = &sizes->job_pool.nodes[head];
-        heap_push(&sizes->size_pool, &sizes->heads, at, node->key, node->tie);
-    }
-}
-
 static void drop_if_empty(struct sizes *sizes, uint32_t at)
 {
     struct size *size = &sizes->all[at];
-    if (size->jobs.count > 0 || size->skipped || size->narrowed)
+    if (size->jobs.count > 0 || size->narrowed)
         return;
     map_remove(&sizes->found, size->hash);
     size->next_free = sizes->size_free;
     sizes->size_free = at;
+    sizes->groups[size->group].size_count--;
+    drop_group_if_empty(sizes, size->group);
+}
+
+/* --- the order of the first jobs -------------------------------------------------------- */
+
+static void set_best(struct sizes *sizes, uint32_t at, uint32_t best)
+{
+    struct size_group *group = &sizes->groups[at];
+    if (group->best != NONE)
+        heap_remove(&sizes->group_pool, &sizes->heads, at);
+    group->best = best;
+    if (best != NONE) {
+        const struct demand_node *node = &sizes->size_pool.nodes[best];
+        heap_push(&sizes->group_pool, &sizes->heads, at, node->key, node->tie);
+    }
+}
+
+static bool is_passed(const struct sizes *sizes, uint32_t at)
+{
+    return sizes->all[at].passed == sizes->decision;
+}
+
+static uint32_t next_size(const struct sizes *sizes, const struct size_group *group,
+                          uint32_t at)
+{
+    do
+        at = demand_tree_next(&sizes->size_pool, &group->sizes, at);
+    while (at != NONE && is_passed(sizes, at));
+    return at;
+}
+
+static bool is_size_ahead(const struct sizes *sizes, uint32_t a, uint32_t b)
+{
+    const struct demand_node *x = &sizes->size_pool.nodes[a];
+    const struct demand_node *y = &sizes->size_pool.nodes[b];
+    return x->key != y->key ? x->key < y->key : x->tie < y->tie;
+}
+
+/* Make 'head' the first job of its size; JOB_NONE removes the size from its group's tree. */
+static void set_head(struct sizes *sizes, uint32_t at, job_id head)
+{
+    struct size *size = &sizes->all[at];
+    struct size_group *group = &sizes->groups[size->group];
+    uint32_t best = group->best;
+    if (size->head == head)
+        return;
+    if (size->head != JOB_NONE) {
+        best = best == at ? next_size(sizes, group, at) : best;
+        demand_tree_remove(&sizes->size_pool, &group->sizes, at);
+    }
+    size->head = head;
+    if (head != JOB_NONE) {
+        const struct tree_node *node = &sizes->job_pool.nodes[head];
+        demand_tree_insert(&sizes->size_pool, &group->sizes, at, node->key, node->tie,
+                           size->demand.cpu_milli, size->demand.mem_mib);
+        if (!is_passed(sizes, at) && (best == NONE || is_size_ahead(sizes, at, best)) &&
+            demand_tree_is_open(&sizes->size_pool, &group->sizes, at))
+            best = at;
+    }
+    if (best != group->best || best == at)
+        set_best(sizes, size->group, best);
 }
 
 static bool is_ahead(const struct sizes *sizes, job_id a, job_id b)
@@ -130,7 +232,7 @@ void sizes_push(struct sizes *sizes, const struct view *view, job_id id, int64_t
     sizes->size_of[id] = at + 1;
     sizes->job_count++;
     sizes->cpu_only_count += job->gpus == 0;
-    if (!size->skipped && value <= size->limit &&
+    if (value <= size->limit &&
         (size->head == JOB_NONE || is_ahead(sizes, id, size->head)))
         set_head(sizes, at, id);
 }
@@ -142,12 +244,10 @@ void sizes_remove(struct sizes *sizes, const struct view *view, job_id id)
     uint32_t at = sizes->size_of[id] - 1;
     struct size *size = &sizes->all[at];
     job_id head = size->head;
-    if (head == id) {
-        head = size->narrowed ? JOB_NONE : tree_next(&sizes->job_pool, id);
-        set_head(sizes, at, JOB_NONE);
-    }
+    if (head == id && !size->narrowed)
+        head = tree_next(&sizes->job_pool, id);
     tree_remove(&sizes->job_pool, &size->jobs, id);
-    if (size->narrowed && !size->skipped && size->head == JOB_NONE)
+    if (head == id)
         head = tree_first_at_most(&sizes->job_pool, &size->jobs, size->limit);
     set_head(sizes, at, head);
     sizes->size_of[id] = 0;
@@ -155,6 +255,8 @@ void sizes_remove(struct sizes *sizes, const struct view *view, job_id id)
     sizes->cpu_only_count -= size->demand.gpus == 0;
     drop_if_empty(sizes, at);
 }
+
+/* --- a decision ------------------------------------------------------------------------- */
 
 void sizes_put_back(struct sizes *sizes, const struct view *view)
 {
@@ -169,7 +271,8 @@ void sizes_put_back(struct sizes *sizes, const struct view *view)
 
 job_id sizes_best(const struct sizes *sizes)
 {
-    return sizes->heads.top == HEAP_NONE ? JOB_NONE : sizes->all[sizes->heads.top].head;
+    uint32_t group = sizes->heads.top;
+    return group == HEAP_NONE ? JOB_NONE : sizes->all[sizes->groups[group].best].head;
 }
 
 int64_t sizes_key(const struct sizes *sizes, job_id job)
@@ -192,43 +295,89 @@ void sizes_take(struct sizes *sizes, const struct view *view, job_id job)
     sizes_remove(sizes, view, job);
 }
 
-/* Record that this size has to be restored at the end of the decision. */
-static struct size *set_aside(struct sizes *sizes, job_id job)
+/* This group has to be restored at the end of the decision. */
+static struct size_group *touch_group(struct sizes *sizes, uint32_t at)
 {
-    uint32_t at = sizes->size_of[job] - 1;
-    struct size *size = &sizes->all[at];
-    if (!size->skipped && !size->narrowed)
-        sizes->skipped[sizes->skipped_count++] = at;
-    return size;
+    struct size_group *group = &sizes->groups[at];
+    if (!group->touched)
+        sizes->touched[sizes->touched_count++] = at;
+    group->touched = true;
+    return group;
+}
+
+static void skip_size(struct sizes *sizes, uint32_t at, bool and_larger)
+{
+    uint32_t group_at = sizes->all[at].group;
+    struct size_group *group = touch_group(sizes, group_at);
+    sizes->all[at].passed = sizes->decision;
+    if (and_larger)
+        demand_tree_limit(&sizes->size_pool, &group->sizes, at);
+    if (group->best == at)
+        set_best(sizes, group_at, next_size(sizes, group, at));
 }
 
 void sizes_skip(struct sizes *sizes, job_id job)
 {
-    struct size *size = set_aside(sizes, job);
-    size->skipped = true;
-    set_head(sizes, sizes->size_of[job] - 1, JOB_NONE);
+    skip_size(sizes, sizes->size_of[job] - 1, false);
+}
+
+void sizes_skip_larger(struct sizes *sizes, const struct view *view, job_id id)
+{
+    /* What the calendar keeps from a job depends on how long it will take. */
+    const struct job *job = &view->jobs[id];
+    bool alike =
+        view->calendar->count == 0 && job->state == JOB_WAITING && !job->leaving;
+    skip_size(sizes, sizes->size_of[id] - 1, alike);
+}
+
+void sizes_vacated(struct sizes *sizes, job_id job)
+{
+    const struct tree_node *place = &sizes->job_pool.nodes[job];
+    for (uint32_t i = 0; i < sizes->touched_count; i++) {
+        struct size_group *group = &sizes->groups[sizes->touched[i]];
+        if (group->sizes.limit == DEMAND_NONE)
+            continue;
+        group->sizes.limit = DEMAND_NONE;
+        uint32_t best =
+            demand_tree_from(&sizes->size_pool, &group->sizes, place->key, place->tie);
+        if (best != NONE && is_passed(sizes, best))
+            best = next_size(sizes, group, best);
+        set_best(sizes, sizes->touched[i], best);
+    }
 }
 
 void sizes_narrow(struct sizes *sizes, job_id job, int64_t limit)
 {
-    struct size *size = set_aside(sizes, job);
+    uint32_t at = sizes->size_of[job] - 1;
+    struct size *size = &sizes->all[at];
+    if (!size->narrowed)
+        sizes->narrowed[sizes->narrowed_count++] = at;
     size->narrowed = true;
     size->limit = limit;
-    set_head(sizes, sizes->size_of[job] - 1,
-             tree_first_at_most(&sizes->job_pool, &size->jobs, limit));
+    set_head(sizes, at, tree_first_at_most(&sizes->job_pool, &size->jobs, limit));
 }
 
 void sizes_restore(struct sizes *sizes)
 {
-    for (uint32_t i = 0; i < sizes->skipped_count; i++) {
-        uint32_t at = sizes->skipped[i];
+    sizes->decision++;
+    for (uint32_t i = 0; i < sizes->narrowed_count; i++) {
+        uint32_t at = sizes->narrowed[i];
         struct size *size = &sizes->all[at];
-        size->skipped = size->narrowed = false;
+        size->narrowed = false;
         size->limit = INT64_MAX;
         set_head(sizes, at, tree_first(&sizes->job_pool, &size->jobs));
         drop_if_empty(sizes, at);
     }
-    sizes->skipped_count = 0;
+    for (uint32_t i = 0; i < sizes->touched_count; i++) {
+        uint32_t at = sizes->touched[i];
+        struct size_group *group = &sizes->groups[at];
+        group->touched = false;
+        group->sizes.limit = DEMAND_NONE;
+        set_best(sizes, at, next_size(sizes, group, DEMAND_NONE));
+        drop_group_if_empty(sizes, at);
+    }
+    sizes->narrowed_count = sizes->touched_count = 0;
+    sizes->size_pool.limit_count = 0;
 }
 
 uint32_t sizes_ahead(const struct sizes *sizes, const struct view *view, job_id job,

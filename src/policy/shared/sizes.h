@@ -6,10 +6,14 @@
  *
  *     while ((job = sizes_best(&sizes)) != JOB_NONE)
  *         if (plan_grant(plan, job, NULL))
- *             sizes_take(&sizes, view, job);  it will start: on to the next of its size
+ *             sizes_take(&sizes, view, job);        it starts: on to the next of its size
  *         else
- *             sizes_skip(&sizes, job);        no job of its size fits now
+ *             sizes_skip_larger(&sizes, view, job); nor does what needs as much or more
  *     sizes_unskip(&sizes);
+ *
+ * Sizes that differ in CPUs and memory only are a group, with a tree (demand_tree.h) that
+ * passes over those that need no less than one that did not fit.  So where nearly every
+ * job has a demand of its own, a decision still tries few of them.
  */
 #pragma once
 
@@ -19,22 +23,27 @@
 #include "base/map.h"
 #include "base/tree.h"
 #include "model/view.h"
+#include "policy/shared/demand_tree.h"
 
 struct arena;
 struct reasons;
 struct size;
+struct size_group;
 
 struct sizes {
-    struct tree_pool job_pool;  /* by slot */
-    struct heap_pool size_pool; /* by size */
-    struct heap heads;          /* sizes by the key of their first job */
+    struct tree_pool job_pool;    /* by slot */
+    struct demand_pool size_pool; /* by size */
+    struct heap_pool group_pool;  /* by group */
+    struct heap heads;            /* groups by the key of their best job */
     struct size *all;
-    uint32_t size_used;
-    uint32_t size_free;
-    struct map found;  /* hash of a demand to its size */
+    struct size_group *groups; /* sizes that differ in CPUs and memory only */
+    uint32_t size_used, group_used;
+    uint32_t size_free, group_free;
+    struct map found, groups_found; /* hash of a demand to its size or group */
     uint32_t *size_of; /* by slot: index of its size plus 1; 0: not waiting here */
-    uint32_t *skipped; /* sizes skipped or narrowed in this decision */
-    uint32_t skipped_count;
+    uint32_t decision; /* number of this one */
+    uint32_t *narrowed, *touched; /* sizes and groups to be restored at its end */
+    uint32_t narrowed_count, touched_count;
     struct sizes_taken {
         job_id job;
         uint32_t generation;
@@ -79,6 +88,16 @@ int64_t sizes_value(const struct sizes *sizes, job_id job);
 void sizes_take(struct sizes *sizes, const struct view *view, job_id job);
 void sizes_skip(struct sizes *sizes, job_id job);
 
+/*
+ * The same where the job did not fit, and no other job that asks for as much or more would
+ * have: not at this job's place in the order or behind it, until resources are vacated.
+ * Sizes that differ in CPUs and memory only are skipped with it.
+ */
+void sizes_skip_larger(struct sizes *sizes, const struct view *view, job_id job);
+
+/* Resources were vacated for this job, which comes next: try what was skipped as larger. */
+void sizes_vacated(struct sizes *sizes, job_id job);
+
 /* Consider only jobs of this job's size with a value of at most 'limit'. */
 void sizes_narrow(struct sizes *sizes, job_id job, int64_t limit);
 
@@ -87,7 +106,7 @@ void sizes_restore(struct sizes *sizes);
 
 static inline void sizes_unskip(struct sizes *sizes)
 {
-    if (sizes->skipped_count > 0)
+    if (sizes->narrowed_count + sizes->touched_count > 0)
         sizes_restore(sizes);
 }
 
