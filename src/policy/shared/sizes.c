@@ -23,6 +23,7 @@ struct size {
     uint32_t group;
     uint32_t passed; /* the decision in which it was skipped last */
     bool narrowed;
+    bool idle; /* it had no job a while ago, and has a place among 'idle' */
     uint64_t hash;
     uint32_t next_free;
 };
@@ -42,14 +43,17 @@ void sizes_init(struct sizes *sizes, struct arena *run, uint32_t job_max)
 {
     *sizes = (struct sizes){ .size_free = NONE, .group_free = NONE, .decision = 1 };
     tree_pool_init(&sizes->job_pool, run, job_max);
-    demand_pool_init(&sizes->size_pool, run, job_max);
-    heap_pool_init(&sizes->group_pool, run, job_max);
+    uint32_t size_max = job_max + SIZES_IDLE_MAX;
+    demand_pool_init(&sizes->size_pool, run, size_max);
+    heap_pool_init(&sizes->group_pool, run, size_max);
     heap_init(&sizes->heads);
-    sizes->all = arena_array(run, struct size, job_max);
-    sizes->groups = arena_array(run, struct size_group, job_max);
+    sizes->all = arena_array(run, struct size, size_max);
+    sizes->groups = arena_array(run, struct size_group, size_max);
     sizes->size_of = arena_array(run, uint32_t, job_max);
-    sizes->narrowed = arena_array(run, uint32_t, job_max);
-    sizes->touched = arena_array(run, uint32_t, job_max);
+    sizes->narrowed = arena_array(run, uint32_t, size_max);
+    sizes->touched = arena_array(run, uint32_t, size_max);
+    for (uint32_t i = 0; i < SIZES_IDLE_MAX; i++)
+        sizes->idle[i] = NONE;
     sizes->taken = arena_array(run, struct sizes_taken, job_max);
 }
 
@@ -141,16 +145,31 @@ static uint32_t size_for(struct sizes *sizes, const struct job *job)
     return at;
 }
 
-static void drop_if_empty(struct sizes *sizes, uint32_t at)
+static void drop_size(struct sizes *sizes, uint32_t at)
 {
     struct size *size = &sizes->all[at];
-    if (size->jobs.count > 0 || size->narrowed)
-        return;
     map_remove(&sizes->found, size->hash);
     size->next_free = sizes->size_free;
     sizes->size_free = at;
     sizes->groups[size->group].size_count--;
     drop_group_if_empty(sizes, size->group);
+}
+
+/* The last few that had no job are kept: some will soon have one again. */
+static void drop_if_empty(struct sizes *sizes, uint32_t at)
+{
+    struct size *size = &sizes->all[at];
+    if (size->jobs.count > 0 || size->narrowed || size->idle)
+        return;
+    uint32_t *place = &sizes->idle[sizes->idle_count++ % SIZES_IDLE_MAX];
+    uint32_t old = *place;
+    *place = at;
+    size->idle = true;
+    if (old == NONE)
+        return;
+    sizes->all[old].idle = false;
+    if (sizes->all[old].jobs.count == 0 && !sizes->all[old].narrowed)
+        drop_size(sizes, old);
 }
 
 /* --- the order of the first jobs -------------------------------------------------------- */
@@ -175,6 +194,8 @@ static bool is_passed(const struct sizes *sizes, uint32_t at)
 static uint32_t next_size(const struct sizes *sizes, const struct size_group *group,
                           uint32_t at)
 {
+    if (group->size_count == 1)
+        return at == NONE ? group->sizes.root : NONE;
     do
         at = demand_tree_next(&sizes->size_pool, &group->sizes, at);
     while (at != NONE && is_passed(sizes, at));
@@ -188,27 +209,42 @@ static bool is_size_ahead(const struct sizes *sizes, uint32_t a, uint32_t b)
     return x->key != y->key ? x->key < y->key : x->tie < y->tie;
 }
 
+/* Put the size where its first job is in the order; or take it out, if there is none. */
+static void move_size(struct sizes *sizes, uint32_t at, struct size_group *group,
+                      bool was_in)
+{
+    const struct size *size = &sizes->all[at];
+    const struct tree_node *node =
+        size->head == JOB_NONE ? NULL : &sizes->job_pool.nodes[size->head];
+    if (was_in && node && group->size_count == 1) {
+        sizes->size_pool.nodes[at].key = node->key;
+        sizes->size_pool.nodes[at].tie = node->tie;
+        return;
+    }
+    if (was_in)
+        demand_tree_remove(&sizes->size_pool, &group->sizes, at);
+    if (node)
+        demand_tree_insert(&sizes->size_pool, &group->sizes, at, node->key, node->tie,
+                           size->demand.cpu_milli, size->demand.mem_mib);
+}
+
 /* Make 'head' the first job of its size; JOB_NONE removes the size from its group's tree. */
 static void set_head(struct sizes *sizes, uint32_t at, job_id head)
 {
     struct size *size = &sizes->all[at];
     struct size_group *group = &sizes->groups[size->group];
     uint32_t best = group->best;
+    bool was_in = size->head != JOB_NONE;
     if (size->head == head)
         return;
-    if (size->head != JOB_NONE) {
-        best = best == at ? next_size(sizes, group, at) : best;
-        demand_tree_remove(&sizes->size_pool, &group->sizes, at);
-    }
+    if (was_in && best == at)
+        best = next_size(sizes, group, at);
     size->head = head;
-    if (head != JOB_NONE) {
-        const struct tree_node *node = &sizes->job_pool.nodes[head];
-        demand_tree_insert(&sizes->size_pool, &group->sizes, at, node->key, node->tie,
-                           size->demand.cpu_milli, size->demand.mem_mib);
-        if (!is_passed(sizes, at) && (best == NONE || is_size_ahead(sizes, at, best)) &&
-            demand_tree_is_open(&sizes->size_pool, &group->sizes, at))
-            best = at;
-    }
+    move_size(sizes, at, group, was_in);
+    if (head != JOB_NONE && !is_passed(sizes, at) &&
+        (best == NONE || is_size_ahead(sizes, at, best)) &&
+        demand_tree_is_open(&sizes->size_pool, &group->sizes, at))
+        best = at;
     if (best != group->best || best == at)
         set_best(sizes, size->group, best);
 }
@@ -305,29 +341,28 @@ static struct size_group *touch_group(struct sizes *sizes, uint32_t at)
     return group;
 }
 
-static void skip_size(struct sizes *sizes, uint32_t at, bool and_larger)
-{
-    uint32_t group_at = sizes->all[at].group;
-    struct size_group *group = touch_group(sizes, group_at);
-    sizes->all[at].passed = sizes->decision;
-    if (and_larger)
-        demand_tree_limit(&sizes->size_pool, &group->sizes, at);
-    if (group->best == at)
-        set_best(sizes, group_at, next_size(sizes, group, at));
-}
-
 void sizes_skip(struct sizes *sizes, job_id job)
 {
-    skip_size(sizes, sizes->size_of[job] - 1, false);
+    uint32_t at = sizes->size_of[job] - 1;
+    struct size_group *group = touch_group(sizes, sizes->all[at].group);
+    sizes->all[at].passed = sizes->decision;
+    if (group->best == at)
+        set_best(sizes, sizes->all[at].group, next_size(sizes, group, at));
 }
 
-void sizes_skip_larger(struct sizes *sizes, const struct view *view, job_id id)
+/* Whether all that counts is what it asks for: the calendar bars jobs by their length. */
+static bool is_plain(const struct view *view, const struct job *job)
 {
-    /* What the calendar keeps from a job depends on how long it will take. */
-    const struct job *job = &view->jobs[id];
-    bool alike =
-        view->calendar->count == 0 && job->state == JOB_WAITING && !job->leaving;
-    skip_size(sizes, sizes->size_of[id] - 1, alike);
+    return view->calendar->count == 0 && job->state == JOB_WAITING && !job->leaving;
+}
+
+void sizes_skip_larger(struct sizes *sizes, const struct view *view, job_id job)
+{
+    uint32_t at = sizes->size_of[job] - 1;
+    struct size_group *group = &sizes->groups[sizes->all[at].group];
+    if (group->size_count > 1 && is_plain(view, &view->jobs[job]))
+        demand_tree_limit(&sizes->size_pool, &group->sizes, at);
+    sizes_skip(sizes, job);
 }
 
 void sizes_vacated(struct sizes *sizes, job_id job)
@@ -373,7 +408,9 @@ void sizes_restore(struct sizes *sizes)
         struct size_group *group = &sizes->groups[at];
         group->touched = false;
         group->sizes.limit = DEMAND_NONE;
-        set_best(sizes, at, next_size(sizes, group, DEMAND_NONE));
+        uint32_t best = next_size(sizes, group, NONE);
+        if (best != group->best)
+            set_best(sizes, at, best);
         drop_group_if_empty(sizes, at);
     }
     sizes->narrowed_count = sizes->touched_count = 0;

@@ -30,6 +30,8 @@ struct reasons;
 struct size;
 struct size_group;
 
+#define SIZES_IDLE_MAX 32
+
 struct sizes {
     struct tree_pool job_pool;    /* by slot */
     struct demand_pool size_pool; /* by size */
@@ -40,6 +42,9 @@ struct sizes {
     uint32_t size_used, group_used;
     uint32_t size_free, group_free;
     struct map found, groups_found; /* hash of a demand to its size or group */
+    uint32_t
+        idle[SIZES_IDLE_MAX]; /* a ring of sizes that had no job; UINT32_MAX: none */
+    uint32_t idle_count;      /* how many were put there */
     uint32_t *size_of; /* by slot: index of its size plus 1; 0: not waiting here */
     uint32_t decision; /* number of this one */
     uint32_t *narrowed, *touched; /* sizes and groups to be restored at its end */
