@@ -145,6 +145,7 @@ static struct sharing_rules find_sharing_rules(const struct daemon *daemon)
         .reserve_mib = (uint32_t)(setup->sharing.reserve_gib * 1024),
     };
     bool takes_turns = !gpus_mps_runs(setup->sharing.mps);
+    rules.overlaps = !takes_turns;
     for (uint32_t t = 0; t < cluster->type_count; t++) {
         const char *name = cluster->types[t].name;
         uint64_t mib = machine_gpu_bytes(&daemon->machine, name) >> 20;

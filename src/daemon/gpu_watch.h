@@ -2,7 +2,8 @@
  * gpu_watch.h - what the GPUs of this machine do, looked at every few seconds.
  *
  * The driver is asked in a worker thread: its answers take milliseconds, and for ever when a
- * GPU has failed.  What comes back becomes events: 'foreign' where other processes use GPUs.
+ * GPU has failed.  What comes back becomes events: 'foreign' where other processes use GPUs,
+ * 'gpu_use' for the memory that a job's processes have and for how busy it keeps its GPUs.
  */
 #pragma once
 

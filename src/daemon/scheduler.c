@@ -252,6 +252,7 @@ static void add_job(struct scheduler *scheduler, job_id job,
                                 .retries = request->retries,
                                 .requeue = request->requeue,
                                 .array_id = request->launch.array_id,
+                                .gpu_mib_said = request->spec.gpu_mib,
                                 .limited = request->array_limit > 0 };
 }
 

@@ -34,10 +34,16 @@ struct scheduler_job {
     uint32_t retries;
     bool requeue;
     uint64_t array_id;
-    bool limited;            /* its array has a limit of jobs at once */
-    double total;            /* steps it says it will make; 0: it has not said */
-    uint32_t losses;         /* in a row, each soon after its start */
-    bool refused;            /* its last attempt was not begun */
+    bool limited;          /* its array has a limit of jobs at once */
+    double total;          /* steps it says it will make; 0: it has not said */
+    uint32_t losses;       /* in a row, each soon after its start */
+    bool refused;          /* its last attempt was not begun */
+    uint32_t gpu_mib_said; /* memory of a GPU that it declared; 0: none      */
+    uint32_t gpu_mib_seen; /* the most that its processes had, as it was told */
+    double gpu_busy,
+        gpu_busy_told;       /* mean of the time it computes, alone; and of an event */
+    uint32_t gpu_looks;      /* that the mean is of                            */
+    bool gpu_exceeds;        /* it has more than it declared, beside another   */
     struct limits_mark mark; /* what it counts for its user   */
 };
 

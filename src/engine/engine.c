@@ -523,7 +523,7 @@ static int carry_cancels(struct engine *engine, const struct event *events,
 
 /*
  * A job that has started or resumed does what was ordered: that needs no new decision, and
- * its traffic concerns the flow policy only.  But where a start takes time, a job may have
+ * its traffic concerns the flow policy only, and what it does with its GPU those that share.  But where a start takes time, a job may have
  * been submitted meanwhile that could preempt it, and only running jobs can be preempted.
  */
 static bool only_confirms(const struct engine *engine, const struct event *events,
@@ -532,6 +532,7 @@ static bool only_confirms(const struct engine *engine, const struct event *event
     bool at_once = engine->decided_ns == engine->state.view.now_ns;
     for (uint32_t i = 0; i < count; i++)
         if (events[i].kind != EVENT_LOADED && events[i].kind != EVENT_SENT &&
+            events[i].kind != EVENT_GPU_USE &&
             !(events[i].kind == EVENT_STARTED && at_once))
             return false;
     return count > 0;

@@ -32,7 +32,7 @@ struct engine_observer {
     /* Optional.  All events so far must be durable when this returns. */
     int (*commit)(void *self, struct error *err);
     void *self;
-    uint32_t kinds; /* of events it gets, as bits; 0: all */
+    uint64_t kinds; /* of events it gets, as bits; 0: all */
 };
 
 #define OBSERVERS_MAX 8

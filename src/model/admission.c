@@ -14,6 +14,8 @@
 #include "model/rate_table.h"
 #include "model/throughput.h"
 
+#define MEMORY_SPARE 10 /* a part of what jobs of its kind had, on top of it */
+
 void admission_init(struct admission *admission, const struct cluster *cluster,
                     const struct throughput *rates)
 {
@@ -97,6 +99,14 @@ static uint32_t find_learned(struct admission *admission, const struct job_spec 
     uint32_t kind = rate_table_add_kind(admission->learned, buf.bytes, spec->submit_ns);
     buf_release(&buf);
     return kind == KIND_NONE ? 0 : kind + 1;
+}
+
+/* It is taken to need a little more than jobs of its kind had. */
+static void expect_memory(struct job *job, const struct rate_kind *kind)
+{
+    uint64_t mib = (uint64_t)kind->gpu_mib + kind->gpu_mib / MEMORY_SPARE;
+    job->gpu_mib = mib > UINT32_MAX ? UINT32_MAX : (uint32_t)mib;
+    job->gpu_mib_known = mib > 0;
 }
 
 uint32_t admission_user(struct admission *admission, const char *name)
@@ -424,6 +434,8 @@ int admission_make_job(struct admission *admission, const struct job_spec *spec,
     job.paced = job.paced || job.kind != KIND_NONE;
     if (job.kind == KIND_NONE && admission->learned && spec->gpus > 0)
         job.learned = find_learned(admission, spec);
+    if (job.learned && job.shares && job.gpu_mib == 0)
+        expect_memory(&job, &admission->learned->kinds[job.learned - 1]);
     int r = 0;
     if (spec->nodelist || spec->exclude || spec->within)
         r = take_set(admission, spec, &job, err);

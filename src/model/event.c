@@ -22,6 +22,7 @@ const char *event_name(enum event_kind kind)
         [EVENT_DROPPED] = "dropped",     [EVENT_CHANGED] = "changed",
         [EVENT_FOREIGN] = "foreign",     [EVENT_RESTORED] = "restored",
         [EVENT_RESERVED] = "reserved",   [EVENT_BOUNDARY] = "boundary",
+        [EVENT_GPU_USE] = "gpu_use",
     };
     return names[kind];
 }

@@ -23,6 +23,7 @@ enum event_kind {
     EVENT_LOADED,     /* it makes steps from now on                            */
     EVENT_PROGRESS,   /* 'steps', 'rate_per_s', 'loss'                         */
     EVENT_SENT,       /* 'sends_per_s', 'sent_bytes': what its hosts have counted */
+    EVENT_GPU_USE,    /* 'gpu_mib', 'gpu_busy': what its processes do with a GPU */
     EVENT_LEASE_DONE, /* made the steps of its lease; idles in its seats       */
     EVENT_RESIZED,    /* goes on in its next seats                             */
     EVENT_STOPPED,    /* left its seats; 'steps' are kept                      */
@@ -130,6 +131,10 @@ struct event {
             int64_t
                 wait_saved_ns; /* expected, for 'beneficiary'; -1: unknown          */
             job_id beneficiary;
+        };
+        struct {              /* GPU_USE */
+            uint32_t gpu_mib; /* memory on one GPU, the most so far; 0: not known  */
+            double gpu_busy;  /* part of the time it computes, alone; 0: not known */
         };
         struct { /* NODE_DOWN, NODE_UP, FOREIGN */
             node_id node;

@@ -201,7 +201,8 @@ struct job {
     bool loses_work;    /* when it is stopped: it did, or nothing says that it saves */
     bool paced;         /* its rate was declared, told or reported              */
     bool shares;        /* it said that it may share its GPUs                   */
-    uint32_t gpu_mib;   /* memory that it needs of each; 0: not said            */
+    bool gpu_mib_known; /* from jobs of its kind: it did not say               */
+    uint32_t gpu_mib;   /* memory that it needs of each; 0: not known          */
     double steps_saved; /* in the last checkpoint it reported; 0: none    */
     double loss;        /* last reported; NAN: none                       */
     double weight;

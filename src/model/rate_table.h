@@ -67,6 +67,8 @@ struct rate_kind {
     bool stale;               /* measured since its levels were made                */
     uint32_t steady;          /* types, as bits, measured beyond a first interval   */
     uint8_t basis[TYPES_MAX]; /* enum rate_basis                          */
+    uint32_t gpu_mib; /* the most memory of a GPU that a job of it had; 0: not known */
+    float busy[TYPES_MAX]; /* part of the time that one computes, alone; 0: not known */
     float deviation[TYPES_MAX]; /* of ln(rate), of a job to come            */
     double level[TYPES_MAX];    /* steps per second; 0: nothing is known    */
 };

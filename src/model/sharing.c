@@ -71,6 +71,25 @@ static const struct pair_row *find_row(const struct throughput *table,
     return row && row->count >= PAIR_SURE ? row : NULL;
 }
 
+/*
+ * What two keep that take turns: all, if both together are busy for less than all of the time,
+ * else their part of it.  Those that compute at once may keep more.
+ */
+static void apply_busy(const struct throughput *table, const struct job *a,
+                       const struct job *b, uint32_t type, double ret_kept[2])
+{
+    if (!table->learned || !a->learned || !b->learned || type >= TYPES_MAX)
+        return;
+    double of_a = (double)table->learned->kinds[a->learned - 1].busy[type];
+    double of_b = (double)table->learned->kinds[b->learned - 1].busy[type];
+    if (!(of_a > 0 && of_b > 0))
+        return;
+    double kept = of_a + of_b > 1 ? 1 / (of_a + of_b) : 1;
+    if (table->rules.overlaps && kept < SHARED_SPEED)
+        kept = SHARED_SPEED;
+    ret_kept[0] = ret_kept[1] = kept;
+}
+
 /* What each keeps, as far as it was measured; false if that is not worth it. */
 static bool apply_measured(const struct throughput *table, const struct job *a,
                            const struct job *b, uint32_t type, double ret_kept[2])
@@ -97,6 +116,7 @@ bool sharing_rates(const struct throughput *table, const struct job *a,
     const struct sharing *of_b = find_model(table, b, type);
     double kept[2] = { SHARED_SPEED, SHARED_SPEED };
     ret_rates[0] = ret_rates[1] = 0;
+    apply_busy(table, a, b, type, kept);
     if (of_a && of_b && !apply_model(of_a, of_b, gpus, kept))
         return false;
     if (!apply_measured(table, a, b, type, kept))

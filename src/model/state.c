@@ -496,6 +496,7 @@ static bool is_expected(const struct job *job, enum event_kind kind)
     case EVENT_LEASE_DONE:
         return job->state == JOB_RUNNING;
     case EVENT_SENT:
+    case EVENT_GPU_USE:
         return job_holds_seats(job);
     case EVENT_RESIZED:
         return job_runs(job) && job->next.count;
@@ -529,7 +530,7 @@ static bool is_expected(const struct job *job, enum event_kind kind)
 static void clamp_report(const struct job *job, struct event *event)
 {
     if (event->kind < EVENT_STARTED || event->kind > EVENT_LOST ||
-        event->kind == EVENT_SENT)
+        event->kind == EVENT_SENT || event->kind == EVENT_GPU_USE)
         return;
     if (!(event->rate_per_s >= RATE_MIN && event->rate_per_s <= RATE_MAX))
         event->rate_per_s = 0;
@@ -632,6 +633,9 @@ bool state_apply(struct state *state, struct event *event)
     case EVENT_SENT:
         job->sends_per_s = event->sends_per_s;
         job->sent_bytes = event->sent_bytes;
+        break;
+    case EVENT_GPU_USE:
+        state_learn_gpu_use(state, id, event);
         break;
     case EVENT_LEASE_DONE:
         job->steps = event->steps;

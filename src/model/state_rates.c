@@ -13,6 +13,8 @@
 #define OWN_LEAST 3          /* intervals until a job can have a pace of its own      */
 #define PACE_LEAST 0.2       /* of ln: a smaller difference to its kind is none       */
 #define PACE_UNUSUAL 1.5     /* times the interval of its kind                        */
+#define BUSY_PART 0.25       /* of a kind's busy time that is of the newest job       */
+#define BUSY_NOTED 0.05      /* change of it that is passed on                        */
 #define PACE_STEP 0.1        /* paces of jobs are so far apart at least               */
 
 static void init_rates(struct rate_table *rates, struct arena *run,
@@ -155,6 +157,25 @@ bool state_learn_report(struct state *state, job_id id, double steps, int64_t ma
     track->last_ns = made_ns;
     track->last_steps = steps;
     return true;
+}
+
+void state_learn_gpu_use(struct state *state, job_id id, const struct event *event)
+{
+    const struct job *job = &state->jobs[id];
+    if (!state->learns || !job->learned || job->type_now == TYPE_NONE)
+        return;
+    struct rate_kind *kind = &state->rates.kinds[job->learned - 1];
+    if (event->gpu_mib > kind->gpu_mib)
+        kind->gpu_mib = event->gpu_mib;
+    if (!(event->gpu_busy > 0 && event->gpu_busy <= 1))
+        return;
+    float *busy = &kind->busy[job->type_now];
+    double now =
+        *busy > 0 ? *busy + BUSY_PART * (event->gpu_busy - *busy) : event->gpu_busy;
+    bool changed = fabs(now - *busy) > BUSY_NOTED;
+    *busy = (float)now;
+    if (changed)
+        state_mark_kind(state, job->learned - 1);
 }
 
 bool state_knows_rate(const struct state *state, job_id id)

@@ -39,6 +39,9 @@ void state_learn(struct state *state, struct arena *run);
 /* A report: 'made_ns' is when the steps were made.  False: the job is not of a kind. */
 bool state_learn_report(struct state *state, job_id job, double steps, int64_t made_ns);
 
+/* What its processes do with a GPU: the memory, and how busy it is with the job alone. */
+void state_learn_gpu_use(struct state *state, job_id job, const struct event *event);
+
 /* Whether something tells how fast the job is; otherwise a step counts as a second. */
 bool state_knows_rate(const struct state *state, job_id job);
 

@@ -111,4 +111,12 @@ const char *const migrations[MIGRATIONS_COUNT] = {
     "WITHOUT ROWID;"
     "CREATE INDEX shared_by_other ON shared (beside);"
     "CREATE INDEX shared_open ON shared (job) WHERE to_ns < 0;",
+
+    /* To version 11: the most memory of a GPU that a job had, and what kinds do with one:
+     * 'busy' is the part of the time that it computes, 0 if that is not known. */
+    "ALTER TABLE job ADD COLUMN gpu_mib INTEGER;"
+    "CREATE TABLE gpu_use (kind TEXT NOT NULL, type TEXT NOT NULL, "
+    "gpu_mib INTEGER NOT NULL, busy REAL NOT NULL, at_ns INTEGER NOT NULL, "
+    "PRIMARY KEY (kind, type)) WITHOUT ROWID;"
+    "CREATE INDEX gpu_use_by_time ON gpu_use (at_ns);",
 };

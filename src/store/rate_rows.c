@@ -1,4 +1,4 @@
-/* rate_rows.c - the tables of rates that were measured, alone and beside others. */
+/* rate_rows.c - the tables of rates that were measured, alone and beside others, and of GPUs' use. */
 #include "store/rate_rows.h"
 
 #include "model/cluster.h"
@@ -53,12 +53,35 @@ static int write_pair(struct rate_rows *rows, const struct state *state,
     return db_run(rows->trim_pairs, err);
 }
 
+/* What jobs of a kind do with a GPU of the type that this one is on. */
+static int write_use(struct rate_rows *rows, const struct state *state,
+                     const struct job *job, int64_t at_ns, struct error *err)
+{
+    if (!job->learned || job->type_now == TYPE_NONE)
+        return 0;
+    const struct rate_kind *kind = &state->rates.kinds[job->learned - 1];
+    db_text(rows->set_use, 1, kind->name);
+    db_text(rows->set_use, 2, state->view.cluster->types[job->type_now].name);
+    db_int(rows->set_use, 3, kind->gpu_mib);
+    db_real(rows->set_use, 4, (double)kind->busy[job->type_now]);
+    db_int(rows->set_use, 5, at_ns);
+    int r = db_run(rows->set_use, err);
+    if (r < 0 || ++rows->use_count < TRIM_EVERY)
+        return r;
+    rows->use_count = 0;
+    db_int(rows->trim_uses, 1, RATE_CELLS_MAX);
+    return db_run(rows->trim_uses, err);
+}
+
 int rate_rows_note(struct rate_rows *rows, const struct state *state,
                    const struct event *event, struct error *err)
 {
-    if (event->kind != EVENT_PROGRESS || !state->learns)
+    bool used = event->kind == EVENT_GPU_USE;
+    if ((event->kind != EVENT_PROGRESS && !used) || !state->learns)
         return 0;
     const struct job *job = &state->jobs[event->job];
+    if (used)
+        return write_use(rows, state, job, event->at_ns, err);
     if (job->partner != JOB_NONE)
         return write_pair(rows, state, job, event->at_ns, err);
     uint32_t kind = job->learned - 1;
@@ -102,6 +125,30 @@ static int read_pairs(struct db *db, struct state *state, struct error *err)
     return r;
 }
 
+/* Of kinds whose jobs have reported: jobs of others are not paired. */
+static int read_uses(struct db *db, struct state *state, struct error *err)
+{
+    struct db_query *query = db_prepare(db, "SELECT kind, type, gpu_mib, busy FROM "
+                                            "gpu_use ORDER BY at_ns DESC LIMIT ?");
+    db_int(query, 1, RATE_CELLS_MAX);
+    int r;
+    while ((r = db_next(query, err)) == 1) {
+        uint32_t at = rate_table_find_kind(&state->rates, db_get_text(query, 0));
+        uint32_t type = find_type(state->view.cluster, db_get_text(query, 1));
+        int64_t mib = db_get_int(query, 2);
+        double busy = db_get_real(query, 3);
+        if (at == KIND_NONE || mib < 0 || mib > UINT32_MAX)
+            continue;
+        struct rate_kind *kind = &state->rates.kinds[at];
+        if (mib > kind->gpu_mib)
+            kind->gpu_mib = (uint32_t)mib;
+        if (type != TYPE_NONE && busy > 0 && busy <= 1)
+            kind->busy[type] = (float)busy;
+    }
+    db_finish(query);
+    return r;
+}
+
 static int read_cells(struct db *db, struct rate_table *rates, struct error *err)
 {
     struct db_query *query = db_prepare(
@@ -132,5 +179,7 @@ static int read_cells(struct db *db, struct rate_table *rates, struct error *err
 int rate_rows_read(struct db *db, struct state *state, struct error *err)
 {
     int r = read_cells(db, &state->rates, err);
-    return r < 0 ? r : read_pairs(db, state, err);
+    if (r == 0)
+        r = read_pairs(db, state, err);
+    return r < 0 ? r : read_uses(db, state, err);
 }

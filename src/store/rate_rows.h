@@ -1,6 +1,6 @@
 /*
  * rate_rows.h - the tables of rates that were measured, alone (model/rate_table.h) and beside
- * others (model/pair_table.h).
+ * others (model/pair_table.h), and of what kinds do with a GPU.
  *
  * A row is written with the report that changed it, in the same transaction.  Of more rows than
  * the state has room for, those with the oldest reports are deleted.
@@ -16,8 +16,8 @@ struct state;
 
 /* The queries that write; 'count' is of rows since the last deletion. */
 struct rate_rows {
-    struct db_query *set, *trim, *set_pair, *trim_pairs;
-    uint32_t count, pair_count;
+    struct db_query *set, *trim, *set_pair, *trim_pairs, *set_use, *trim_uses;
+    uint32_t count, pair_count, use_count;
 };
 
 #define RATE_ROWS_SET \
@@ -33,7 +33,14 @@ struct rate_rows {
     "DELETE FROM pair WHERE at_ns < (SELECT at_ns FROM pair ORDER BY at_ns DESC " \
     "LIMIT 1 OFFSET ?)"
 
-/* Write what the event has taught, if it is a report that did. */
+#define RATE_ROWS_SET_USE \
+    "INSERT OR REPLACE INTO gpu_use (kind, type, gpu_mib, busy, at_ns) " \
+    "VALUES (?, ?, ?, ?, ?)"
+#define RATE_ROWS_TRIM_USES \
+    "DELETE FROM gpu_use WHERE at_ns < (SELECT at_ns FROM gpu_use ORDER BY at_ns " \
+    "DESC LIMIT 1 OFFSET ?)"
+
+/* Write what the event has taught, if it did. */
 int rate_rows_note(struct rate_rows *rows, const struct state *state,
                    const struct event *event, struct error *err);
 

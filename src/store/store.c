@@ -37,7 +37,7 @@ struct store {
     const struct state *state;
     struct db_query *add_event, *add_job, *set_job, *end_job, *set_live, *drop_live,
         *set_entry, *set_pair, *set_hold, *set_fact, *get_fact, *get_request,
-        *add_launch, *get_launch, *drop_launch, *forget_env;
+        *add_launch, *get_launch, *drop_launch, *forget_env, *set_memory;
     struct usage_rows *usage;
     struct rate_rows rates;
     char *path;
@@ -102,6 +102,10 @@ static void prepare_queries(struct store *store)
     store->rates.trim = db_prepare(db, RATE_ROWS_TRIM);
     store->rates.set_pair = db_prepare(db, RATE_ROWS_SET_PAIR);
     store->rates.trim_pairs = db_prepare(db, RATE_ROWS_TRIM_PAIRS);
+    store->rates.set_use = db_prepare(db, RATE_ROWS_SET_USE);
+    store->rates.trim_uses = db_prepare(db, RATE_ROWS_TRIM_USES);
+    store->set_memory = db_prepare(
+        db, "UPDATE job SET gpu_mib = max(coalesce(gpu_mib, 0), ?) WHERE id = ?");
     store->forget_env = db_prepare(db, "UPDATE launch SET env = NULL WHERE id = ?");
 }
 
@@ -161,13 +165,14 @@ void store_close(struct store *store)
     if (!store)
         return;
     struct db_query *all[] = {
-        store->add_event,        store->add_job,     store->set_job,
-        store->end_job,          store->set_live,    store->drop_live,
-        store->set_entry,        store->set_hold,    store->set_fact,
-        store->get_fact,         store->get_request, store->add_launch,
-        store->get_launch,       store->drop_launch, store->forget_env,
-        store->rates.set,        store->rates.trim,  store->rates.set_pair,
-        store->rates.trim_pairs, store->set_pair
+        store->add_event,        store->add_job,       store->set_job,
+        store->end_job,          store->set_live,      store->drop_live,
+        store->set_entry,        store->set_hold,      store->set_fact,
+        store->get_fact,         store->get_request,   store->add_launch,
+        store->get_launch,       store->drop_launch,   store->forget_env,
+        store->rates.set,        store->rates.trim,    store->rates.set_pair,
+        store->rates.trim_pairs, store->rates.set_use, store->rates.trim_uses,
+        store->set_memory,       store->set_pair
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         db_finish(all[i]);
@@ -437,6 +442,17 @@ static void mark_others(struct store *store)
         mark_dirty(store, store->state->touched[i], ROW_JOB | ROW_LIVE);
 }
 
+/* The most memory that the job has had, and what its kind is known by. */
+static void note_gpu_use(struct store *store, const struct event *event)
+{
+    db_int(store->set_memory, 1, event->gpu_mib);
+    db_int(store->set_memory, 2, (int64_t)store->state->jobs[event->job].id);
+    run_query(store, store->set_memory);
+    if (store->failure == 0)
+        store->failure =
+            rate_rows_note(&store->rates, store->state, event, &store->failure_text);
+}
+
 void store_event(void *self, const struct view *view, const struct event *event)
 {
     struct store *store = self;
@@ -444,6 +460,10 @@ void store_event(void *self, const struct view *view, const struct event *event)
     if (event->kind == EVENT_WAKE || event->kind == EVENT_ADOPTED ||
         event->kind == EVENT_SENT)
         return;
+    if (event->kind == EVENT_GPU_USE) {
+        note_gpu_use(store, event); /* what it says is kept, but not in the log */
+        return;
+    }
     write_event(store, view, event);
     store->calendar_changed = store->calendar_changed ||
                               event->kind == EVENT_RESERVED ||

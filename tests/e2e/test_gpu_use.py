@@ -154,6 +154,74 @@ class Modes(Machine):
 
 
 class Memory(Machine):
+    def pid(self, job):
+        """Of its first process, which every job names as it does its library."""
+        found = []
+        run = os.path.dirname(self.daemon.socket)
+        mark = (f"BERTH_PREEMPT_FILE={run}/jobs/{job}.{self.daemon.job(job)['attempt']}"
+                "/job/preempt").encode()
+        for name in os.listdir("/proc"):
+            try:
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    lines = file.read().split(b"\0")
+                if name.isdigit() and mark in lines:
+                    found.append(int(name))
+            except OSError:
+                pass
+        return min(found)
+
+    def used(self, job, gib):
+        until(lambda: self.daemon.job(job).get("gpu_memory_used_bytes", 0) >= gib * GIB)
+
+    def test_the_most_that_a_job_had_is_kept(self):
+        self.up()
+        job = self.train(kind="a", gpu_memory_bytes=8 * GIB)
+        self.daemon.wait(job, {"RUNNING"})
+        pid = self.pid(job)
+        self.say(f"process 1 {pid} {3 * GIB}", "busy 1 40")
+        self.used(job, 3)
+        self.say(f"process 1 {pid} {2 * GIB}", "busy 1 40")
+        until(lambda: abs(self.daemon.job(job).get("gpu_busy", 0) - 0.4) < 0.01)
+        shown = self.berth("show", str(job))
+        self.assertRegex(shown, r"\ngpu memory +3 GiB at most, 8 GiB declared\n")
+        self.assertRegex(shown, r"\ngpu busy +40 % of the time\n")
+
+        # After a restart, and after its end.
+        self.daemon.kill()
+        self.daemon.start(env=self.env)
+        self.assertEqual(self.daemon.job(job)["gpu_memory_used_bytes"], 3 * GIB)
+        self.end([job])
+        self.assertEqual(self.daemon.job(job)["gpu_memory_used_bytes"], 3 * GIB)
+
+    def test_a_kind_that_was_seen_needs_no_declaration(self):
+        self.up()
+        first = self.train(kind="a", gpu_memory_bytes=8 * GIB)
+        self.daemon.wait(first, {"RUNNING"})
+        self.say(f"process 1 {self.pid(first)} {2 * GIB}")
+        self.used(first, 2)
+        until(lambda: self.daemon.ask("GET", "/v1/rates?kind=a")[1]["rates"])
+        self.end([first])
+        self.daemon.kill()
+        self.daemon.start(env=self.env)
+
+        jobs = [self.train(kind="a"), self.train(kind="b", gpu_memory_bytes=4 * GIB)]
+        self.paired(jobs)
+        shown = self.daemon.job(jobs[0])
+        self.assertNotIn("gpu_memory_bytes", shown)
+        self.assertAlmostEqual(shown["gpu_memory_expected_bytes"], 2.2 * GIB, delta=GIB / 100)
+        self.assertIn("2.2 GiB expected", self.berth("show", str(jobs[0])))
+
+    def test_more_than_was_declared_is_reported(self):
+        self.up()
+        jobs = [self.train(kind=kind, gpu_memory_bytes=2 * GIB) for kind in ("a", "b")]
+        self.paired(jobs)
+        self.say(*[f"process 1 {self.pid(job)} {3 * GIB}" for job in jobs[:1]])
+        self.used(jobs[0], 3)
+        self.assertIn("3 GiB at most, more than the 2 GiB declared",
+                      self.berth("show", str(jobs[0])))
+        until(lambda: f"job {jobs[0]} has 3072 MiB of a GPU that it shares with job {jobs[1]}, "
+              "and declared 2048 MiB" in self.daemon.words())
+
     def test_what_a_gpu_has_is_the_drivers_word(self):
         self.up()
         jobs = [self.train(kind=kind, gpu_memory_bytes=5 * GIB) for kind in ("a", "b")]

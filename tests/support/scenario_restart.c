@@ -228,10 +228,11 @@ void scenario_open_engine(struct scenario *s, struct engine *engine,
     engine_add_observer(engine, (struct engine_observer){ .event = store_observed,
                                                           .commit = commit_store,
                                                           .self = s });
-    engine_add_observer(engine, (struct engine_observer){ .event = ignore_event,
-                                                          .commit = after_commit,
-                                                          .self = s,
-                                                          .kinds = 1u << EVENT_WAKE });
+    engine_add_observer(engine,
+                        (struct engine_observer){ .event = ignore_event,
+                                                  .commit = after_commit,
+                                                  .self = s,
+                                                  .kinds = UINT64_C(1) << EVENT_WAKE });
     store_attach(s->store, &engine->state);
 }
 

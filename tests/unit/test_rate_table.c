@@ -357,6 +357,35 @@ static void steps_count_from_when_they_were_made(void **state)
     assert_near(exp(cell->mean), 10, 1e-6);
 }
 
+static void what_jobs_do_with_a_gpu_is_kept_for_their_kind(void **state)
+{
+    struct world *w = *state;
+    job_id job = run_on(w, "a", V100);
+    const struct rate_kind *kind =
+        &w->state.rates.kinds[w->state.jobs[job].learned - 1];
+    struct event use = { .kind = EVENT_GPU_USE, .job = job, .gpu_mib = 3000 };
+    world_apply(w, use);
+    assert_int_equal(kind->gpu_mib, 3000);
+    assert_true(kind->busy[V100] == 0); /* not told */
+    use.gpu_mib = 2000;
+    use.gpu_busy = 0.4;
+    world_apply(w, use);
+    assert_int_equal(kind->gpu_mib, 3000);
+    assert_near(kind->busy[V100], 0.4, 1e-6);
+    assert_true(kind->busy[K80] == 0);
+    rated_count = 0;
+    state_rate_jobs(&w->state, count_rated, NULL);
+    assert_int_equal(rated_count, 1); /* whom it may share with has changed */
+    use.gpu_busy = 0.8;
+    world_apply(w, use);
+    assert_near(kind->busy[V100], 0.5, 1e-6); /* a job is a part of its kind */
+    for (int i = 0; i < 3; i++) {
+        use.gpu_busy = (const double[]){ NAN, -1, 2 }[i];
+        world_apply(w, use);
+    }
+    assert_near(kind->busy[V100], 0.5, 1e-6);
+}
+
 RUN_CASES(CASE(what_was_measured_is_the_mean_and_says_so), CASE(a_hiccup_counts_little),
           CASE(a_change_that_stays_is_followed),
           CASE(a_first_interval_counts_until_there_is_another),
@@ -372,4 +401,5 @@ RUN_CASES(CASE(what_was_measured_is_the_mean_and_says_so), CASE(a_hiccup_counts_
           CASE(reports_teach_the_kind_and_the_next_job_starts_with_it),
           CASE(the_types_of_a_job_of_its_own_pace_are_compared_by_itself),
           CASE(a_job_that_shares_its_gpus_teaches_nothing),
+          CASE(what_jobs_do_with_a_gpu_is_kept_for_their_kind),
           CASE(steps_count_from_when_they_were_made));

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "model/cluster.h"
 #include "model/pair_table.h"
+#include "model/rate_table.h"
 #include "model/sharing.h"
 #include "model/throughput.h"
 
@@ -154,6 +155,49 @@ static void what_jobs_are_alike_depends_on_consent(void **state)
     assert_true(sharing_hash(&table, &ann) == sharing_hash(&table, &not ));
 }
 
+static void no_jobs_share_gpus_that_take_one_process_at_a_time(void **state)
+{
+    struct throughput table = consenting();
+    struct job one = sharer(1, 0), other = sharer(1, 0);
+    double rates[2];
+    table.rules.unshared = 1u << 1;
+    assert_true(sharing_rates(&table, &one, &other, 0, 1, false, rates));
+    assert_false(sharing_rates(&table, &one, &other, 1, 1, false, rates));
+}
+
+static void jobs_that_leave_a_gpu_idle_are_expected_to_keep_more(void **state)
+{
+    static struct rate_kind kinds[2];
+    struct rate_table learned = { .kinds = kinds, .kind_count = 2, .typical = { 1 } };
+    struct throughput table = consenting();
+    struct job one = sharer(1, 0), other = sharer(1, 0);
+    double rates[2], alone;
+    one.learned = 1;
+    other.learned = 2;
+    one.pace = other.pace = 1;
+    table.learned = &learned;
+    alone = throughput_rate(&table, &one, 0, 1, false);
+    static const struct {
+        float one, other;
+        bool overlaps;
+        double kept;
+    } cases[] = {
+        { 0.3f, 0.5f, false, 1 },         /* both find room                */
+        { 0.8f, 0.8f, false, 0.625 },     /* they take turns               */
+        { 1, 1, false, 0.5 },             /* neither leaves anything       */
+        { 1, 1, true, SHARED_SPEED },     /* but may compute at once       */
+        { 0.3f, 0, false, SHARED_SPEED }, /* of one nothing is known    */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        kinds[0].busy[0] = cases[i].one;
+        kinds[1].busy[0] = cases[i].other;
+        table.rules.overlaps = cases[i].overlaps;
+        assert_true(sharing_rates(&table, &one, &other, 0, 1, false, rates));
+        assert_near(rates[0] / alone, cases[i].kept, 1e-6);
+        assert_near(rates[1] / alone, cases[i].kept, 1e-6);
+    }
+}
+
 /* --- what was measured of pairs ------------------------------------------------------ */
 
 static void a_part_is_believed_after_some_reports(void **state)
@@ -267,5 +311,7 @@ RUN_CASES(CASE(jobs_of_unknown_kind_keep_a_constant_part),
           CASE(only_jobs_that_said_so_share),
           CASE(memory_of_both_fits_with_the_reserve),
           CASE(what_jobs_are_alike_depends_on_consent),
+          CASE(no_jobs_share_gpus_that_take_one_process_at_a_time),
+          CASE(jobs_that_leave_a_gpu_idle_are_expected_to_keep_more),
           CASE(a_part_is_believed_after_some_reports), CASE(the_oldest_pair_makes_room),
           CASE(the_model_is_near_what_was_measured));

@@ -480,6 +480,16 @@ static void some_events_are_not_stored(void **state)
     assert_int_equal(store_last_seq(store), 1);
 }
 
+static void the_most_memory_of_a_gpu_is_kept(void **state)
+{
+    job_id job = running_job(1);
+    tell((struct event){ .kind = EVENT_GPU_USE, .job = job, .gpu_mib = 3000 });
+    tell((struct event){ .kind = EVENT_GPU_USE, .job = job, .gpu_mib = 2000 });
+    works(store_commit(store, &err));
+    assert_string_equal(ask("SELECT gpu_mib FROM job"), "3000");
+    assert_int_equal(store_last_seq(store), 1); /* not in the log */
+}
+
 /* JSON has no infinities. */
 static void numbers_in_a_line_are_numbers(void **state)
 {
@@ -697,20 +707,18 @@ static void an_entry_of_the_ledger_is_read_as_it_was_written(void **state)
                         "12.5");
 }
 
-RUN_CASES(CASE(bytes_of_a_user_follow_the_rows), CASE(a_large_commit_is_read_again),
-          CASE(what_is_committed_is_there_again),
-          CASE(an_environment_is_kept_until_the_job_has_ended),
-          CASE(what_is_not_committed_is_gone),
-          CASE(a_store_of_a_newer_version_is_refused),
-          CASE(a_foreign_database_is_refused),
-          CASE(a_file_that_is_no_database_is_refused),
-          CASE(failures_have_error_numbers), CASE(values_and_nulls_are_read_as_written),
-          CASE(a_job_is_stored_as_submitted), CASE(a_job_ends_in_one_of_four_ways),
-          CASE(the_id_of_an_ended_job_can_be_used_again),
-          CASE(every_event_is_a_line_that_is_observed_as_well),
-          CASE(some_events_are_not_stored), CASE(numbers_in_a_line_are_numbers),
-          CASE(a_failure_is_returned_by_the_commit),
-          CASE(a_live_job_is_read_as_it_was_written),
-          CASE(unreadable_rows_are_named_by_job),
-          CASE(service_is_read_by_the_name_of_its_type),
-          CASE(an_entry_of_the_ledger_is_read_as_it_was_written));
+RUN_CASES(
+    CASE(bytes_of_a_user_follow_the_rows), CASE(a_large_commit_is_read_again),
+    CASE(what_is_committed_is_there_again),
+    CASE(an_environment_is_kept_until_the_job_has_ended),
+    CASE(what_is_not_committed_is_gone), CASE(a_store_of_a_newer_version_is_refused),
+    CASE(a_foreign_database_is_refused), CASE(a_file_that_is_no_database_is_refused),
+    CASE(failures_have_error_numbers), CASE(values_and_nulls_are_read_as_written),
+    CASE(a_job_is_stored_as_submitted), CASE(a_job_ends_in_one_of_four_ways),
+    CASE(the_id_of_an_ended_job_can_be_used_again),
+    CASE(every_event_is_a_line_that_is_observed_as_well),
+    CASE(some_events_are_not_stored), CASE(the_most_memory_of_a_gpu_is_kept),
+    CASE(numbers_in_a_line_are_numbers), CASE(a_failure_is_returned_by_the_commit),
+    CASE(a_live_job_is_read_as_it_was_written), CASE(unreadable_rows_are_named_by_job),
+    CASE(service_is_read_by_the_name_of_its_type),
+    CASE(an_entry_of_the_ledger_is_read_as_it_was_written));

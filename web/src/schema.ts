@@ -195,6 +195,14 @@ export interface Job {
   kind?: string;
   /** on each type it may use; in the answer to one job */
   rates?: Rate[];
+  /** of each GPU, as declared; in the answer to one job */
+  gpu_memory_bytes?: number;
+  /** the most that its processes were seen to have of one GPU; in the answer to one job */
+  gpu_memory_used_bytes?: number;
+  /** that it is taken to need, where it shares and declared none: as jobs of its kind had; in the answer to one job */
+  gpu_memory_expected_bytes?: number;
+  /** part of the time that its GPUs compute, with the job alone on them; in the answer to one job */
+  gpu_busy?: number;
   preempted_by?: {
     job?: number;
     rule?: string;

@@ -122,6 +122,29 @@ static void print_rates(const struct json *job)
     }
 }
 
+/* Memory of a GPU: what it had, beside what it declared or is taken to need. */
+static void print_gpu_use(const struct json *job)
+{
+    double used = json_number_or(job, "gpu_memory_used_bytes", NAN);
+    double declared = json_number_or(job, "gpu_memory_bytes", NAN);
+    double expected = json_number_or(job, "gpu_memory_expected_bytes", NAN);
+    double busy = json_number_or(job, "gpu_busy", NAN);
+    char first[40] = "", second[80] = "";
+    if (!isnan(used))
+        snprintf(first, sizeof first, "%.3g GiB at most", used / 0x1p30);
+    if (!isnan(declared))
+        snprintf(second, sizeof second, "%s%.3g GiB declared",
+                 used > declared ? "more than the " : "", declared / 0x1p30);
+    else if (!isnan(expected))
+        snprintf(second, sizeof second, "%.3g GiB expected, as jobs of its kind had",
+                 expected / 0x1p30);
+    if (*first || *second)
+        printf("%-12s %s%s%s\n", "gpu memory", first, *first && *second ? ", " : "",
+               second);
+    if (!isnan(busy))
+        printf("%-12s %.0f %% of the time\n", "gpu busy", 100 * busy);
+}
+
 static void print_job(const struct json *job)
 {
     char text[64];
@@ -146,6 +169,7 @@ static void print_job(const struct json *job)
     print_measure("loss", progress, "loss", "");
     print_measure("speed", progress, "steps_per_s", " steps/s");
     print_rates(job);
+    print_gpu_use(job);
     print_time("submitted", job, "submit");
     print_time("started", job, "start");
     print_time("ended", job, "end");

@@ -529,8 +529,34 @@ static void put_request(struct buf *body, const struct job_record *record)
     if (text)
         json_write_raw(body, "command", text);
     json_write_text_if(body, "cwd", json_as_text(json_get(json, "cwd")));
+    double gpu_bytes = json_number_or(json, "gpu_memory_bytes", 0);
+    if (gpu_bytes > 0)
+        json_write_number(body, "gpu_memory_bytes", gpu_bytes);
     free(text);
     json_free(json);
+}
+
+/* The most memory of one GPU that its processes were seen to have. */
+static void put_gpu_memory(struct buf *body, struct db *db, uint64_t id)
+{
+    struct db_query *query = db_prepare(db, "SELECT gpu_mib FROM job WHERE id = ?");
+    db_int(query, 1, (int64_t)id);
+    int64_t mib = db_next(query, NULL) == 1 ? db_get_int(query, 0) : 0;
+    if (mib > 0)
+        json_write_number(body, "gpu_memory_used_bytes", (double)mib * 0x1p20);
+    db_finish(query);
+}
+
+/* What a live job does with its GPUs, and what it is taken to need of them. */
+static void put_gpu_use(struct buf *body, const struct daemon_view *facts, job_id id)
+{
+    const struct job *job = &facts->engine->state.jobs[id];
+    const struct scheduler_job *known = &facts->scheduler->jobs[id];
+    if (job->gpu_mib_known)
+        json_write_number(body, "gpu_memory_expected_bytes",
+                          (double)job->gpu_mib * 0x1p20);
+    if (known->gpu_looks > 0)
+        json_write_number(body, "gpu_busy", known->gpu_busy);
 }
 
 static void put_preemptions(struct buf *body, struct db *db, uint64_t id)
@@ -567,12 +593,15 @@ void job_query_write(struct routes *routes, const struct caller *caller, uint64_
         record.words.output = output.path;
     api_write_job(&reply->body, NULL, &record.words);
     put_request(&reply->body, &record);
+    put_gpu_memory(&reply->body, store_reader(facts.store), id);
     if (record.words.preemptions > 0)
         put_preemptions(&reply->body, store_reader(facts.store), id);
     pair_figures_write_job(&facts, id, &reply->body);
     job_id job = daemon_find(routes->daemon, id);
-    if (job != JOB_NONE)
+    if (job != JOB_NONE) {
         rates_write_job(&reply->body, &facts.engine->state, job);
+        put_gpu_use(&reply->body, &facts, job);
+    }
     api_write_end(&reply->body);
     buf_text(&reply->body, "\n");
     texts_release(&texts);

@@ -155,7 +155,9 @@ static int make_order(struct local_run *run, const struct launch *launch,
                                     .gpu_count = run->gpu_count,
                                     .cpu_milli = run->cpu_milli,
                                     .mem_mib = run->mem_mib,
-                                    .gpu_mib = job->shares ? job->gpu_mib : 0,
+                                    .gpu_mib = job->shares && !job->gpu_mib_known
+                                                   ? job->gpu_mib
+                                                   : 0,
                                     .steps_kept = run->steps_kept,
                                     .grace_ns = job->grace_ns,
                                     .dscp = -1 };
