@@ -51,6 +51,8 @@ static void write_kind(struct buf *body, const struct rate_table *rates, uint32_
         if (cell->gpus == gpus && !cell->spread)
             measured |= (uint32_t)1 << cell->type;
     }
+    if (gpus == 0)
+        gpus = rates->kinds[kind].sent_gpus; /* its jobs report nothing */
     for (uint32_t t = 0; gpus > 0 && t < rates->cluster->type_count; t++)
         if (!(measured >> t & 1) && rates->cluster->types[t].gpu_count > 0)
             write_rate(body, rates, kind, (struct rate_place){ t, gpus, false });

@@ -16,6 +16,9 @@
 #define UNSURE 0.25 /* deviation after a single report                          */
 #define FOUR_IN_FIVE 1.2816
 #define CELLS_MAX 64 /* of a kind */
+#define SENT_TRUST 8 /* intervals of bytes that count as much as the speeds of types */
+#define SENT_UNSURE 0.5 /* deviation of what bytes tell                       */
+#define SENT_LN_MAX 40.0
 #define LN_MAX 25.0
 
 const char *const rate_bases[] = {
@@ -303,6 +306,88 @@ static double between(const struct neighbours *near, uint32_t gpus)
     return log(low + (high - low) * part);
 }
 
+/* --- what silent gangs send --------------------------------------------------------------- */
+
+/*
+ * Bytes of a step are not known, so that types can only be compared with each other: how much
+ * more is sent from one than its speed beside the others explains, on the mean of those where
+ * it was counted.  The fewer intervals, the more the types' own speeds count.
+ */
+static bool set_factors(struct rate_table *rates, struct rate_kind *kind)
+{
+    double sum = 0;
+    uint32_t count = 0;
+    bool changed = false;
+    for (uint32_t t = 0; t < TYPES_MAX; t++)
+        if (kind->sent[t].count > 0 && rates->typical[t] > 0) {
+            sum += (double)kind->sent[t].mean - log(rates->typical[t]);
+            count++;
+        }
+    for (uint32_t t = 0; t < TYPES_MAX && count > 1; t++) {
+        struct rate_sent *sent = &kind->sent[t];
+        if (sent->count == 0 || !(rates->typical[t] > 0))
+            continue;
+        double away = (double)sent->mean - log(rates->typical[t]) - sum / count;
+        double factor = exp(away * sent->count / (sent->count + SENT_TRUST));
+        double before = sent->factor > 0 ? (double)sent->factor : 1;
+        if (fabs(log(factor / before)) <= RATE_NOTED)
+            continue;
+        sent->factor = (float)factor;
+        changed = true;
+    }
+    return changed;
+}
+
+bool rate_table_count_sent(struct rate_table *rates, uint32_t kind,
+                           struct rate_place place, double bytes_per_s, int64_t now_ns)
+{
+    struct rate_kind *known = &rates->kinds[kind];
+    if (known->gpus > 0 || place.type >= TYPES_MAX || !(bytes_per_s > 0) ||
+        (known->sent_gpus > 0 && known->sent_gpus != place.gpus))
+        return false;
+    struct rate_sent *sent = &known->sent[place.type];
+    known->sent_gpus = place.gpus;
+    known->sent_at_ns = known->used_ns = now_ns;
+    sent->count += sent->count < MEMORY;
+    sent->mean += (float)((log(bytes_per_s) - (double)sent->mean) / sent->count);
+    return set_factors(rates, known);
+}
+
+void rate_table_restore_sent(struct rate_table *rates, const char *name,
+                             struct rate_place place, const struct rate_sent *sent)
+{
+    uint32_t kind = rate_table_find_kind(rates, name);
+    if (kind == KIND_NONE && rates->kind_count < rates->kind_max)
+        kind = rate_table_add_kind(rates, name, 0);
+    if (kind == KIND_NONE || place.type >= TYPES_MAX || place.gpus == 0 ||
+        sent->count == 0 || sent->count > MEMORY ||
+        !(fabs((double)sent->mean) < SENT_LN_MAX))
+        return;
+    struct rate_kind *known = &rates->kinds[kind];
+    if (known->gpus > 0 || (known->sent_gpus > 0 && known->sent_gpus != place.gpus))
+        return;
+    known->sent_gpus = place.gpus;
+    known->sent[place.type] = *sent;
+    set_factors(rates, known);
+}
+
+/* For people: a step of theirs is a second at the usual speed. */
+static struct rate_figure sent_figure(const struct rate_table *rates,
+                                      const struct rate_kind *kind,
+                                      struct rate_place place)
+{
+    struct rate_figure figure = { .basis = RATE_UNKNOWN };
+    if (place.gpus != kind->sent_gpus || !(kind->sent[place.type].factor > 0))
+        return figure;
+    figure.basis = RATE_ESTIMATED;
+    figure.rate = rates->typical[place.type] * (double)kind->sent[place.type].factor;
+    figure.low = figure.rate * exp(-FOUR_IN_FIVE * SENT_UNSURE);
+    figure.high = figure.rate * exp(FOUR_IN_FIVE * SENT_UNSURE);
+    return figure;
+}
+
+/* --- levels ----------------------------------------------------------------------------- */
+
 bool rate_table_measured(const struct rate_table *rates, const struct rate_kind *kind,
                          uint32_t type, double *ret_ln, double *ret_deviation,
                          bool *ret_exact)
@@ -346,8 +431,10 @@ struct rate_figure rate_table_figure(const struct rate_table *rates, uint32_t ki
 {
     const struct rate_kind *known = &rates->kinds[kind];
     struct rate_figure figure = { .basis = RATE_UNKNOWN };
-    if (place.type >= rates->cluster->type_count || known->gpus == 0 || place.gpus == 0)
+    if (place.type >= rates->cluster->type_count || place.gpus == 0)
         return figure;
+    if (known->gpus == 0)
+        return sent_figure(rates, known, place);
     struct neighbours near = find_neighbours(rates, known, place);
     const struct rate_cell *nearest = near.below ? near.below : near.above;
     double ln;

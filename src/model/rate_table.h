@@ -42,6 +42,13 @@ enum rate_basis {
 /* Their names, ended by NULL. */
 extern const char *const rate_bases[];
 
+/* What a kind's silent gangs sent from a type: as many bytes with every step. */
+struct rate_sent {
+    float mean;     /* of ln(bytes per second)                                   */
+    float factor;   /* on the type's speed for the kind; 0: nothing tells it     */
+    uint32_t count; /* of intervals                                              */
+};
+
 /* A type, size and shape of a kind, where jobs have reported. */
 struct rate_cell {
     double mean;     /* of ln(steps per second), newer reports weighing more */
@@ -69,6 +76,9 @@ struct rate_kind {
     uint8_t basis[TYPES_MAX]; /* enum rate_basis                          */
     uint32_t gpu_mib; /* the most memory of a GPU that a job of it had; 0: not known */
     float busy[TYPES_MAX]; /* part of the time that one computes, alone; 0: not known */
+    uint32_t sent_gpus;    /* size of the gangs that 'sent' is of; 0: none         */
+    int64_t sent_at_ns;    /* the newest interval                                  */
+    struct rate_sent sent[TYPES_MAX];
     float deviation[TYPES_MAX]; /* of ln(rate), of a job to come            */
     double level[TYPES_MAX];    /* steps per second; 0: nothing is known    */
 };
@@ -147,6 +157,25 @@ struct rate_place {
 void rate_table_measure(struct rate_table *rates, uint32_t kind,
                         struct rate_place place, double per_s, int64_t now_ns,
                         bool brief);
+
+/*
+ * A gang of the kind that reports nothing sent so many bytes per second: weak evidence of how
+ * fast it is there beside other types.  True: what is expected of the kind has changed.
+ */
+bool rate_table_count_sent(struct rate_table *rates, uint32_t kind,
+                           struct rate_place place, double bytes_per_s, int64_t now_ns);
+
+/* Put back what a kind sent; one that makes no sense, or for which there is no room, is not. */
+void rate_table_restore_sent(struct rate_table *rates, const char *name,
+                             struct rate_place place, const struct rate_sent *sent);
+
+/* How fast a type is for the kind beside others, while none of its jobs has reported. */
+static inline double rate_table_speed(const struct rate_table *rates, uint32_t kind,
+                                      uint32_t type)
+{
+    double factor = (double)rates->kinds[kind].sent[type].factor;
+    return rates->typical[type] * (factor > 0 ? factor : 1);
+}
 
 /* Put a cell back as it was stored; false if there is no room or it makes no sense. */
 bool rate_table_restore(struct rate_table *rates, const char *name,

@@ -631,6 +631,7 @@ bool state_apply(struct state *state, struct event *event)
             add_loss(state, job, event->steps, event->loss);
         break;
     case EVENT_SENT:
+        state_learn_sent(state, id, event);
         job->sends_per_s = event->sends_per_s;
         job->sent_bytes = event->sent_bytes;
         break;

@@ -13,9 +13,10 @@
 #define OWN_LEAST 3          /* intervals until a job can have a pace of its own      */
 #define PACE_LEAST 0.2       /* of ln: a smaller difference to its kind is none       */
 #define PACE_UNUSUAL 1.5     /* times the interval of its kind                        */
-#define BUSY_PART 0.25       /* of a kind's busy time that is of the newest job       */
-#define BUSY_NOTED 0.05      /* change of it that is passed on                        */
-#define PACE_STEP 0.1        /* paces of jobs are so far apart at least               */
+#define SENT_INTERVAL_NS 30000000000 /* traffic comes in bursts                       */
+#define BUSY_PART 0.25  /* of a kind's busy time that is of the newest job       */
+#define BUSY_NOTED 0.05 /* change of it that is passed on                        */
+#define PACE_STEP 0.1   /* paces of jobs are so far apart at least               */
 
 static void init_rates(struct rate_table *rates, struct arena *run,
                        const struct cluster *cluster)
@@ -157,6 +158,32 @@ bool state_learn_report(struct state *state, job_id id, double steps, int64_t ma
     track->last_ns = made_ns;
     track->last_steps = steps;
     return true;
+}
+
+/*
+ * In data-parallel training every step sends as many bytes.  Within a node they do not pass
+ * the network, and the first interval holds the start.
+ */
+void state_learn_sent(struct state *state, job_id id, const struct event *event)
+{
+    const struct job *job = &state->jobs[id];
+    if (!state->learns || !job->learned || job->state != JOB_RUNNING ||
+        job->type_now == TYPE_NONE || job->seats.count < 2 || job->partner != JOB_NONE)
+        return;
+    struct rate_track *track = &state->tracks[id];
+    int64_t took_ns = state->view.now_ns - track->sent_ns;
+    double bytes = event->sent_bytes - track->sent_bytes;
+    if (track->reports > 0 || (track->sent_ns > 0 && took_ns < SENT_INTERVAL_NS))
+        return;
+    if (track->sent_ns > 0 && bytes > 0 && event->sends_per_s > 0 &&
+        track->sent_count++ > 0) {
+        struct rate_place place = { job->type_now, job->gpus_now, job->spread_now };
+        if (rate_table_count_sent(&state->rates, job->learned - 1, place,
+                                  bytes / ((double)took_ns * 1e-9), state->view.now_ns))
+            state_mark_kind(state, job->learned - 1);
+    }
+    track->sent_ns = state->view.now_ns;
+    track->sent_bytes = event->sent_bytes;
 }
 
 void state_learn_gpu_use(struct state *state, job_id id, const struct event *event)

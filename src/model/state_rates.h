@@ -23,11 +23,14 @@ struct state;
 struct rate_track {
     int64_t last_ns;
     double last_steps;
-    uint32_t reports;   /* of the attempt, that began or ended an interval     */
-    uint32_t own_count; /* intervals in 'own'                                  */
-    double own;         /* mean of ln(steps per second) where it is now        */
-    double base;        /* ln of its pace when it came there                   */
-    uint64_t beside;    /* the job it shares GPUs with, by public id; 0: none  */
+    uint32_t reports;    /* of the attempt, that began or ended an interval     */
+    uint32_t own_count;  /* intervals in 'own'                                  */
+    double own;          /* mean of ln(steps per second) where it is now        */
+    double base;         /* ln of its pace when it came there                   */
+    int64_t sent_ns;     /* when 'sent_bytes' were counted; 0: not yet           */
+    double sent_bytes;   /* at the end of the last interval                     */
+    uint32_t sent_count; /* of intervals                                        */
+    uint64_t beside;     /* the job it shares GPUs with, by public id; 0: none  */
 };
 
 /*
@@ -38,6 +41,9 @@ void state_learn(struct state *state, struct arena *run);
 
 /* A report: 'made_ns' is when the steps were made.  False: the job is not of a kind. */
 bool state_learn_report(struct state *state, job_id job, double steps, int64_t made_ns);
+
+/* Its hosts have counted what it sent: evidence of its speed, if it reports nothing. */
+void state_learn_sent(struct state *state, job_id job, const struct event *event);
 
 /* What its processes do with a GPU: the memory, and how busy it is with the job alone. */
 void state_learn_gpu_use(struct state *state, job_id job, const struct event *event);

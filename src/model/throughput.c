@@ -677,7 +677,7 @@ double throughput_rate(const struct throughput *table, const struct job *job,
         if (rate > 0)
             return rate * job->pace;
         if (type < table->cluster->type_count)
-            speed = table->learned->typical[type];
+            speed = rate_table_speed(table->learned, job->learned - 1, type);
     }
     double step_s = job->step_s > 0 ? job->step_s : 1;
     if (job->fixed_s > 0)

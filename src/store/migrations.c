@@ -113,10 +113,12 @@ const char *const migrations[MIGRATIONS_COUNT] = {
     "CREATE INDEX shared_open ON shared (job) WHERE to_ns < 0;",
 
     /* To version 11: the most memory of a GPU that a job had, and what kinds do with one:
-     * 'busy' is the part of the time that it computes, 0 if that is not known. */
+     * 'busy' is the part of the time that it computes, 0 if that is not known; 'sent' is the
+     * mean of ln(bytes per second) of silent gangs of 'gpus', 0 if there were none. */
     "ALTER TABLE job ADD COLUMN gpu_mib INTEGER;"
-    "CREATE TABLE gpu_use (kind TEXT NOT NULL, type TEXT NOT NULL, "
-    "gpu_mib INTEGER NOT NULL, busy REAL NOT NULL, at_ns INTEGER NOT NULL, "
+    "CREATE TABLE kind_use (kind TEXT NOT NULL, type TEXT NOT NULL, "
+    "gpu_mib INTEGER NOT NULL, busy REAL NOT NULL, gpus INTEGER NOT NULL, "
+    "sent REAL NOT NULL, sent_count INTEGER NOT NULL, at_ns INTEGER NOT NULL, "
     "PRIMARY KEY (kind, type)) WITHOUT ROWID;"
-    "CREATE INDEX gpu_use_by_time ON gpu_use (at_ns);",
+    "CREATE INDEX kind_use_by_time ON kind_use (at_ns);",
 };

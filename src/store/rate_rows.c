@@ -53,7 +53,7 @@ static int write_pair(struct rate_rows *rows, const struct state *state,
     return db_run(rows->trim_pairs, err);
 }
 
-/* What jobs of a kind do with a GPU of the type that this one is on. */
+/* Of the type that this job is on: what jobs of its kind do with a GPU, and send. */
 static int write_use(struct rate_rows *rows, const struct state *state,
                      const struct job *job, int64_t at_ns, struct error *err)
 {
@@ -64,7 +64,11 @@ static int write_use(struct rate_rows *rows, const struct state *state,
     db_text(rows->set_use, 2, state->view.cluster->types[job->type_now].name);
     db_int(rows->set_use, 3, kind->gpu_mib);
     db_real(rows->set_use, 4, (double)kind->busy[job->type_now]);
-    db_int(rows->set_use, 5, at_ns);
+    const struct rate_sent *sent = &kind->sent[job->type_now];
+    db_int(rows->set_use, 5, kind->sent_gpus);
+    db_real(rows->set_use, 6, (double)sent->mean);
+    db_int(rows->set_use, 7, sent->count);
+    db_int(rows->set_use, 8, at_ns);
     int r = db_run(rows->set_use, err);
     if (r < 0 || ++rows->use_count < TRIM_EVERY)
         return r;
@@ -76,10 +80,14 @@ static int write_use(struct rate_rows *rows, const struct state *state,
 int rate_rows_note(struct rate_rows *rows, const struct state *state,
                    const struct event *event, struct error *err)
 {
-    bool used = event->kind == EVENT_GPU_USE;
+    bool used = event->kind == EVENT_GPU_USE || event->kind == EVENT_SENT;
     if ((event->kind != EVENT_PROGRESS && !used) || !state->learns)
         return 0;
     const struct job *job = &state->jobs[event->job];
+    if (event->kind == EVENT_SENT &&
+        (!job->learned ||
+         state->rates.kinds[job->learned - 1].sent_at_ns != event->at_ns))
+        return 0; /* it has taught nothing */
     if (used)
         return write_use(rows, state, job, event->at_ns, err);
     if (job->partner != JOB_NONE)
@@ -125,18 +133,27 @@ static int read_pairs(struct db *db, struct state *state, struct error *err)
     return r;
 }
 
-/* Of kinds whose jobs have reported: jobs of others are not paired. */
+/* Use of GPUs is for kinds whose jobs have reported: jobs of others are not paired. */
 static int read_uses(struct db *db, struct state *state, struct error *err)
 {
-    struct db_query *query = db_prepare(db, "SELECT kind, type, gpu_mib, busy FROM "
-                                            "gpu_use ORDER BY at_ns DESC LIMIT ?");
+    struct db_query *query = db_prepare(db, "SELECT kind, type, gpu_mib, busy, gpus, "
+                                            "sent, sent_count FROM kind_use ORDER "
+                                            "BY at_ns DESC LIMIT ?");
     db_int(query, 1, RATE_CELLS_MAX);
     int r;
     while ((r = db_next(query, err)) == 1) {
-        uint32_t at = rate_table_find_kind(&state->rates, db_get_text(query, 0));
+        const char *name = db_get_text(query, 0);
+        int64_t gpus = db_get_int(query, 4), count = db_get_int(query, 6);
         uint32_t type = find_type(state->view.cluster, db_get_text(query, 1));
         int64_t mib = db_get_int(query, 2);
         double busy = db_get_real(query, 3);
+        if (type != TYPE_NONE && gpus > 0 && gpus <= UINT32_MAX && count > 0 &&
+            count <= UINT32_MAX)
+            rate_table_restore_sent(
+                &state->rates, name, (struct rate_place){ type, (uint32_t)gpus, false },
+                &(struct rate_sent){ .mean = (float)db_get_real(query, 5),
+                                     .count = (uint32_t)count });
+        uint32_t at = rate_table_find_kind(&state->rates, name);
         if (at == KIND_NONE || mib < 0 || mib > UINT32_MAX)
             continue;
         struct rate_kind *kind = &state->rates.kinds[at];

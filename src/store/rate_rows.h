@@ -1,6 +1,6 @@
 /*
  * rate_rows.h - the tables of rates that were measured, alone (model/rate_table.h) and beside
- * others (model/pair_table.h), and of what kinds do with a GPU.
+ * others (model/pair_table.h), and of what jobs of a kind do with a GPU and send.
  *
  * A row is written with the report that changed it, in the same transaction.  Of more rows than
  * the state has room for, those with the oldest reports are deleted.
@@ -34,10 +34,10 @@ struct rate_rows {
     "LIMIT 1 OFFSET ?)"
 
 #define RATE_ROWS_SET_USE \
-    "INSERT OR REPLACE INTO gpu_use (kind, type, gpu_mib, busy, at_ns) " \
-    "VALUES (?, ?, ?, ?, ?)"
+    "INSERT OR REPLACE INTO kind_use (kind, type, gpu_mib, busy, gpus, sent, " \
+    "sent_count, at_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 #define RATE_ROWS_TRIM_USES \
-    "DELETE FROM gpu_use WHERE at_ns < (SELECT at_ns FROM gpu_use ORDER BY at_ns " \
+    "DELETE FROM kind_use WHERE at_ns < (SELECT at_ns FROM kind_use ORDER BY at_ns " \
     "DESC LIMIT 1 OFFSET ?)"
 
 /* Write what the event has taught, if it did. */

@@ -443,11 +443,13 @@ static void mark_others(struct store *store)
 }
 
 /* The most memory that the job has had, and what its kind is known by. */
-static void note_gpu_use(struct store *store, const struct event *event)
+static void note_use(struct store *store, const struct event *event)
 {
-    db_int(store->set_memory, 1, event->gpu_mib);
-    db_int(store->set_memory, 2, (int64_t)store->state->jobs[event->job].id);
-    run_query(store, store->set_memory);
+    if (event->kind == EVENT_GPU_USE) {
+        db_int(store->set_memory, 1, event->gpu_mib);
+        db_int(store->set_memory, 2, (int64_t)store->state->jobs[event->job].id);
+        run_query(store, store->set_memory);
+    }
     if (store->failure == 0)
         store->failure =
             rate_rows_note(&store->rates, store->state, event, &store->failure_text);
@@ -457,11 +459,10 @@ void store_event(void *self, const struct view *view, const struct event *event)
 {
     struct store *store = self;
     /* Traffic counts repeat every few seconds and are not kept. */
-    if (event->kind == EVENT_WAKE || event->kind == EVENT_ADOPTED ||
-        event->kind == EVENT_SENT)
+    if (event->kind == EVENT_WAKE || event->kind == EVENT_ADOPTED)
         return;
-    if (event->kind == EVENT_GPU_USE) {
-        note_gpu_use(store, event); /* what it says is kept, but not in the log */
+    if (event->kind == EVENT_SENT || event->kind == EVENT_GPU_USE) {
+        note_use(store, event); /* what was learned is kept, but not in the log */
         return;
     }
     write_event(store, view, event);

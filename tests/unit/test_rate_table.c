@@ -386,6 +386,111 @@ static void what_jobs_do_with_a_gpu_is_kept_for_their_kind(void **state)
     assert_near(kind->busy[V100], 0.5, 1e-6);
 }
 
+/* --- what silent gangs send ------------------------------------------------------------------ */
+
+/* Two nodes of each of two types, of which the first is taken to be twice as fast. */
+static void use_pairs_of_nodes(struct world *w)
+{
+    world_release(w);
+    world_init_as(w, "2xv100:2,2xk80:2");
+    state_learn(&w->state, &w->arena);
+    w->state.rates.typical[0] = 1;
+    w->state.rates.typical[1] = 0.5;
+}
+
+static job_id gang_on(struct world *w, const char *kind, uint32_t type, uint32_t gpus)
+{
+    struct job job = { .gpus = gpus, .types = 1u << type, .pace = 1 };
+    job.learned = rate_table_add_kind(&w->state.rates, kind, 0) + 1;
+    return world_running(w, job);
+}
+
+static void send(struct world *w, job_id job, double per_s, uint32_t seconds)
+{
+    double bytes = w->state.jobs[job].sent_bytes;
+    for (uint32_t i = 0; i < seconds; i += 10) {
+        world_pass(w, SECONDS(10));
+        bytes += 10 * per_s;
+        world_apply(w, (struct event){ .kind = EVENT_SENT,
+                                       .job = job,
+                                       .sends_per_s = per_s,
+                                       .sent_bytes = bytes });
+    }
+}
+
+static void types_are_compared_by_what_silent_gangs_send(void **state)
+{
+    struct world *w = *state;
+    use_pairs_of_nodes(w);
+    job_id fast = gang_on(w, "a", 0, 4);
+    uint32_t kind = w->state.jobs[fast].learned - 1;
+    send(w, fast, 8e6, 1000);
+    assert_true(rate_table_speed(&w->state.rates, kind, 0) == 1); /* beside what? */
+
+    job_id slow = gang_on(w, "a", 1, 4);
+    send(w, slow, 1e6, 100);
+    double early = rate_table_speed(&w->state.rates, kind, 0) /
+                   rate_table_speed(&w->state.rates, kind, 1);
+    send(w, slow, 1e6, 1000);
+    double late = rate_table_speed(&w->state.rates, kind, 0) /
+                  rate_table_speed(&w->state.rates, kind, 1);
+    assert_true(early > 2 && early < late);
+    assert_true(late > 5 && late < 8); /* eight times, by bytes; twice, by the types */
+    const struct job *job = &w->state.jobs[slow];
+    assert_near(throughput_rate(w->state.view.rates, job, 0, 4, false) /
+                    throughput_rate(w->state.view.rates, job, 1, 4, false),
+                late, 1e-6);
+    struct rate_figure figure =
+        rate_table_figure(&w->state.rates, kind, (struct rate_place){ 1, 4, false });
+    assert_int_equal(figure.basis, RATE_ESTIMATED);
+    assert_true(figure.high / figure.low > 3);       /* and how wide */
+    assert_false(state_knows_rate(&w->state, slow)); /* of steps nothing is known */
+}
+
+static void no_bytes_outweigh_a_report(void **state)
+{
+    struct world *w = *state;
+    use_pairs_of_nodes(w);
+    job_id job = gang_on(w, "a", 0, 4);
+    uint32_t kind = w->state.jobs[job].learned - 1;
+    report(w, job, 10, 5);
+    send(w, job, 8e6, 1000);
+    assert_int_equal(w->state.rates.kinds[kind].sent_gpus, 0);
+    assert_false(rate_table_count_sent(&w->state.rates, kind,
+                                       (struct rate_place){ 1, 4, false }, 1e6, 0));
+    struct rate_figure figure =
+        rate_table_figure(&w->state.rates, kind, (struct rate_place){ 0, 4, false });
+    assert_int_equal(figure.basis, RATE_MEASURED);
+    assert_near(figure.rate, 10, 1e-6);
+}
+
+static void bytes_of_jobs_on_one_node_tell_nothing(void **state)
+{
+    struct world *w = *state;
+    use_pairs_of_nodes(w);
+    job_id job = gang_on(w, "a", 0, 2);
+    send(w, job, 8e6, 1000);
+    assert_int_equal(w->state.rates.kinds[w->state.jobs[job].learned - 1].sent_gpus, 0);
+}
+
+static void what_was_sent_is_put_back_if_it_makes_sense(void **state)
+{
+    struct world *w = *state;
+    use_pairs_of_nodes(w);
+    struct rate_table *rates = &w->state.rates;
+    struct rate_sent fast = { .mean = 16, .count = 32 },
+                     slow = { .mean = 14, .count = 32 };
+    struct rate_sent wrong = { .mean = NAN, .count = 32 };
+    rate_table_restore_sent(rates, "a", (struct rate_place){ 0, 4, false }, &fast);
+    rate_table_restore_sent(rates, "a", (struct rate_place){ 1, 4, false }, &wrong);
+    rate_table_restore_sent(rates, "a", (struct rate_place){ 1, 8, false }, &slow);
+    uint32_t kind = rate_table_find_kind(rates, "a");
+    assert_true(rate_table_speed(rates, kind, 0) == 1);
+    rate_table_restore_sent(rates, "a", (struct rate_place){ 1, 4, false }, &slow);
+    assert_true(rate_table_speed(rates, kind, 0) > 1.5);
+    assert_true(rate_table_speed(rates, kind, 1) < 0.4);
+}
+
 RUN_CASES(CASE(what_was_measured_is_the_mean_and_says_so), CASE(a_hiccup_counts_little),
           CASE(a_change_that_stays_is_followed),
           CASE(a_first_interval_counts_until_there_is_another),
@@ -402,4 +507,8 @@ RUN_CASES(CASE(what_was_measured_is_the_mean_and_says_so), CASE(a_hiccup_counts_
           CASE(the_types_of_a_job_of_its_own_pace_are_compared_by_itself),
           CASE(a_job_that_shares_its_gpus_teaches_nothing),
           CASE(what_jobs_do_with_a_gpu_is_kept_for_their_kind),
+          CASE(types_are_compared_by_what_silent_gangs_send),
+          CASE(no_bytes_outweigh_a_report),
+          CASE(bytes_of_jobs_on_one_node_tell_nothing),
+          CASE(what_was_sent_is_put_back_if_it_makes_sense),
           CASE(steps_count_from_when_they_were_made));

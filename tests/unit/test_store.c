@@ -9,8 +9,10 @@
 
 #include "metrics/ledger.h"
 #include "model/event_record.h"
+#include "model/state_rates.h"
 #include "store/db.h"
 #include "store/migrations.h"
+#include "store/rate_rows.h"
 #include "store/rows.h"
 #include "store/store.h"
 #include "store/usage_rows.h"
@@ -490,6 +492,41 @@ static void the_most_memory_of_a_gpu_is_kept(void **state)
     assert_int_equal(store_last_seq(store), 1); /* not in the log */
 }
 
+static void what_kinds_do_is_there_after_a_restart(void **state)
+{
+    struct rate_table *rates = &w.state.rates;
+    state_learn(&w.state, &w.arena);
+    job_id job = running_job(1);
+    w.state.jobs[job].learned = rate_table_add_kind(rates, "silent", 0) + 1;
+    struct rate_kind *kind = &rates->kinds[0];
+    kind->gpu_mib = 3000;
+    kind->busy[0] = 0.25f;
+    tell((struct event){ .kind = EVENT_GPU_USE, .job = job, .gpu_mib = 3000 });
+    tell((struct event){ .kind = EVENT_SENT, .job = job, .sent_bytes = 1 });
+    works(store_commit(store, &err));
+    assert_string_equal(ask("SELECT sent_count FROM kind_use"), "0");
+    kind->sent_gpus = 4;
+    kind->sent[0] = (struct rate_sent){ .mean = 16, .count = 7 };
+    kind->sent_at_ns = w.state.view.now_ns;
+    tell((struct event){ .kind = EVENT_SENT, .job = job, .sent_bytes = 1 });
+    works(store_commit(store, &err));
+
+    static struct world next;
+    world_init_as(&next, "2xv100:4,1xk80:2");
+    state_learn(&next.state, &next.arena);
+    works(rate_rows_read(store_reader(store), &next.state, &err));
+
+    assert_int_equal(next.state.rates.kind_count, 1);
+    kind = &next.state.rates.kinds[0];
+    assert_string_equal(kind->name, "silent");
+    assert_int_equal(kind->gpu_mib, 3000);
+    assert_near(kind->busy[0], 0.25, 1e-6);
+    assert_int_equal(kind->sent_gpus, 4);
+    assert_int_equal(kind->sent[0].count, 7);
+    assert_near(kind->sent[0].mean, 16, 1e-6);
+    world_release(&next);
+}
+
 /* JSON has no infinities. */
 static void numbers_in_a_line_are_numbers(void **state)
 {
@@ -718,7 +755,8 @@ RUN_CASES(
     CASE(the_id_of_an_ended_job_can_be_used_again),
     CASE(every_event_is_a_line_that_is_observed_as_well),
     CASE(some_events_are_not_stored), CASE(the_most_memory_of_a_gpu_is_kept),
-    CASE(numbers_in_a_line_are_numbers), CASE(a_failure_is_returned_by_the_commit),
+    CASE(what_kinds_do_is_there_after_a_restart), CASE(numbers_in_a_line_are_numbers),
+    CASE(a_failure_is_returned_by_the_commit),
     CASE(a_live_job_is_read_as_it_was_written), CASE(unreadable_rows_are_named_by_job),
     CASE(service_is_read_by_the_name_of_its_type),
     CASE(an_entry_of_the_ledger_is_read_as_it_was_written));
