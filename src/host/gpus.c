@@ -25,6 +25,9 @@
 #include "host/machine.h"
 
 #define KFD "/sys/class/kfd/kfd"
+#define KFD_HEAP_PUBLIC 1
+#define KFD_HEAP_PRIVATE 2
+#define BANKS_MAX 16
 #define TYPE_WORD_MAX 32
 #define MPS_COMM \
     "nvidia-cuda-mps" /* its server and its control daemon, cut at 15 characters */
@@ -168,6 +171,23 @@ static uint64_t read_property(const char *text, const char *name)
     return 0;
 }
 
+/* Of its banks those of its own memory count: visible to all, or to it alone. */
+static uint64_t find_kfd_memory(const char *kfd, uint32_t node)
+{
+    uint64_t bytes = 0;
+    for (uint32_t bank = 0; bank < BANKS_MAX; bank++) {
+        char path[512], text[1024];
+        snprintf(path, sizeof path, "%s/topology/nodes/%u/mem_banks/%u/properties", kfd,
+                 node, bank);
+        if (!read_text(path, text, sizeof text))
+            break;
+        uint64_t heap = read_property(text, "heap_type");
+        if (heap == KFD_HEAP_PUBLIC || heap == KFD_HEAP_PRIVATE)
+            bytes += read_property(text, "size_in_bytes");
+    }
+    return bytes;
+}
+
 /* The driver's topology: processors are nodes as well, those with SIMD units are GPUs. */
 static bool find_kfd(struct gpus *gpus, struct arena *arena, const char *kfd)
 {
@@ -189,6 +209,7 @@ static bool find_kfd(struct gpus *gpus, struct arena *arena, const char *kfd)
         gpus_type_word(name, type, sizeof type);
         struct gpu *gpu = add_gpu(gpus, arena, type, gpus->count);
         snprintf(gpu->uuid, sizeof gpu->uuid, "GPU-%" PRIx64, unique);
+        gpu->bytes = find_kfd_memory(kfd, node);
         if (render > 0)
             snprintf(gpu->device, sizeof gpu->device, "dri/renderD%" PRIu64, render);
         snprintf(path, sizeof path, "%s/topology/nodes/%u/gpu_id", kfd, node);

@@ -538,18 +538,32 @@ static void amd_gpus_are_found_in_the_files_of_their_driver(void **state)
         "cpu_cores_count 0\nsimd_count 440\ngfx_target_version 90010\nunique_id 255\n");
     put(folder, "topology/nodes/1/name", "mi250x\n");
     put(folder, "topology/nodes/1/gpu_id", "4711\n");
+    put(folder, "topology/nodes/1/mem_banks/0/properties",
+        "heap_type 1\nsize_in_bytes 3000\nflags 0\n");
+    put(folder, "topology/nodes/1/mem_banks/1/properties",
+        "heap_type 4\nsize_in_bytes 500\n");
+    put(folder, "topology/nodes/1/mem_banks/2/properties",
+        "heap_type 2\nsize_in_bytes 40\n");
     pid_t pid = other("HOME=/");
+    pid_t job = other("BERTH_PREEMPT_FILE=/run/berth/jobs/7.0/job/preempt");
+    snprintf(name, sizeof name, "proc/%d/vram_4711", job);
+    put(folder, name, "77\n");
     snprintf(name, sizeof name, "proc/%d/vram_4711", pid);
     put(folder, name, "4096\n");
 
     int r = find(m, (struct gpus_setup){ .nvml = NOWHERE, .kfd = folder });
     uint32_t foreign = count_foreign(m);
     kill(pid, SIGKILL);
+    kill(job, SIGKILL);
     waitpid(pid, NULL, 0);
+    waitpid(job, NULL, 0);
     snprintf(command, sizeof command, "rm -r %s", folder);
     assert_int_equal(system(command), 0);
 
     assert_int_equal(r, 0);
+    assert_int_equal(m->gpus.items[0].bytes, 3040);
+    assert_int_equal(m->uses[0].job_count, 1);
+    assert_int_equal(m->uses[0].jobs[0].bytes, 77);
     assert_int_equal(m->gpus.source, GPUS_ROCM);
     assert_int_equal(m->gpus.count, 1);
     assert_string_equal(m->gpus.items[0].type, "mi250x");
