@@ -186,6 +186,12 @@ static void send_report(struct faulty *faulty, struct faulty_attempt *attempt)
         sent.sent_bytes = (double)(attempt->ran_ns / SECOND) * 1e8;
         faulty_send(faulty, attempt, &sent);
     }
+    if (rng_below(&faulty->rng, 4) == 0) {
+        struct event use = faulty_new_event(faulty, EVENT_GPU_USE);
+        use.gpu_mib = (uint32_t)rng_below(&faulty->rng, 40000);
+        use.gpu_busy = 1.2 * rng_unit(&faulty->rng) - 0.1; /* some make no sense */
+        faulty_send(faulty, attempt, &use);
+    }
     faulty_run_steps(faulty, attempt);
 }
 
