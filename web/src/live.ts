@@ -4,7 +4,7 @@
 // at most, however many there are.  What events do not carry is asked for together, after them.
 
 import { enter, events, forget, get, Refused, waitForTabs } from "./api";
-import type { Entry, Event, Job, Node, Snapshot } from "./schema";
+import type { Entry, Event, Job, Node, SharingTotals, Snapshot } from "./schema";
 import { begin, fold, learn, type State } from "./state";
 
 const DRAW_MS = 250;
@@ -203,7 +203,9 @@ export class Live {
 
   private async askLedger(state: State): Promise<void> {
     state.askLedger = false;
-    state.entries = (await get<{ entries: Entry[] }>("/v1/ledger?limit=1000")).entries;
+    const { entries, sharing } = await get<{ entries: Entry[]; sharing?: SharingTotals }>("/v1/ledger?limit=1000");
+    state.entries = entries;
+    state.sharing = sharing;
   }
 
   private async askJobs(state: State): Promise<void> {

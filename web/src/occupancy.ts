@@ -20,11 +20,29 @@ export class Occupancy {
   readonly closed: Span[]; // in order of their end
   readonly held: Map<number, Span[]>; // by job
   readonly pending: Map<number, Span[]>; // by job: placed and not yet started
+  private readonly users = new Map<string, number[]>(); // by node and GPU: the jobs that hold it
 
   constructor(spans: Span[]) {
     this.closed = spans.filter((span) => span.end !== undefined).sort((a, b) => (a.end ?? 0) - (b.end ?? 0));
     this.held = byJob(spans.filter((span) => span.end === undefined && span.start !== undefined));
     this.pending = byJob(spans.filter((span) => span.end === undefined && span.start === undefined));
+    for (const job of this.held.keys()) this.enter(job);
+  }
+
+  private eachGpu(job: number, visit: (key: string, users: number[]) => void): void {
+    for (const { node, gpus } of this.held.get(job) ?? [])
+      for (const gpu of gpus) visit(`${node}:${gpu}`, this.users.get(`${node}:${gpu}`) ?? []);
+  }
+
+  private enter(job: number): void {
+    this.eachGpu(job, (key, users) => this.users.set(key, [...users, job]));
+  }
+
+  /** The job that holds the same GPUs. */
+  partnerOf(job: number): number | undefined {
+    let partner: number | undefined;
+    this.eachGpu(job, (_key, users) => (partner ??= users.find((user) => user !== job)));
+    return partner;
   }
 
   place(job: number, kind: Span["class"], event: Event): void {
@@ -42,10 +60,16 @@ export class Occupancy {
     }
     this.pending.delete(job);
     this.held.set(job, spans);
+    this.enter(job);
     return spans;
   }
 
   close(job: number, at: number, how: End): void {
+    this.eachGpu(job, (key, users) => {
+      const others = users.filter((user) => user !== job);
+      if (others.length > 0) this.users.set(key, others);
+      else this.users.delete(key);
+    });
     for (const span of this.held.get(job) ?? []) {
       span.end = at;
       span.how = how;

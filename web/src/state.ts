@@ -3,8 +3,8 @@
 // fold() is the only function that changes it because of an event.  What an event does not
 // carry (a job's name, the reason why it waits, a price) is put on a list of things to ask for.
 
-import { Occupancy } from "./occupancy";
-import type { Entry, Event, Job, Node, Server, Snapshot } from "./schema";
+import { Occupancy, type End } from "./occupancy";
+import type { Entry, Event, Job, Node, Server, SharingTotals, Snapshot } from "./schema";
 
 /** A job, and when its progress was seen. */
 export interface Seen extends Job {
@@ -30,6 +30,7 @@ export interface State {
   ended: Seen[]; // newest last
   occupancy: Occupancy;
   entries: Entry[]; // of the ledger, newest first
+  sharing: SharingTotals | undefined; // what sharing GPUs brought; undefined: no job has
   ask: Set<number>; // jobs to be asked for anew
   askLedger: boolean;
 }
@@ -58,6 +59,7 @@ export function begin(snapshot: Snapshot): State {
     ended: [...ended].sort((a, b) => (a.end ?? 0) - (b.end ?? 0) || a.id - b.id),
     occupancy: new Occupancy(spans),
     entries,
+    sharing: snapshot.sharing,
     ask: new Set(),
     askLedger: false,
   };
@@ -88,7 +90,33 @@ function place(state: State, job: Seen, event: Event): void {
   state.occupancy.place(job.id, job.class, event);
 }
 
+/** Two jobs on the same GPUs; how much of its speed each keeps is asked for. */
+function join(state: State, job: Seen): void {
+  const partner = state.jobs.get(state.occupancy.partnerOf(job.id) ?? -1);
+  if (!partner) return;
+  job.beside = partner.id;
+  partner.beside = job.id;
+  for (const one of [job, partner]) {
+    delete one.kept;
+    state.ask.add(one.id);
+  }
+  state.askLedger = true;
+}
+
+function leave(state: State, job: Seen, at: number, how: End): void {
+  const partner = state.jobs.get(job.beside ?? -1);
+  state.occupancy.close(job.id, at, how);
+  for (const one of partner ? [job, partner] : [job]) {
+    delete one.beside;
+    delete one.kept;
+  }
+  if (!partner) return;
+  state.ask.add(partner.id);
+  state.askLedger = true;
+}
+
 function start(state: State, job: Seen, event: Event): void {
+  if (job.beside !== undefined) leave(state, job, event.at, "resized");
   const spans = state.occupancy.start(job.id, event);
   job.state = "RUNNING";
   job.start ??= event.at;
@@ -98,6 +126,7 @@ function start(state: State, job: Seen, event: Event): void {
     const node = state.nodes[span.node];
     return { node: node?.name ?? String(span.node), ...(node?.type ? { type: node.type } : {}), gpus: span.gpus };
   });
+  join(state, job);
 }
 
 function progress(job: Seen, event: Event): void {
@@ -141,27 +170,27 @@ const DEEDS: Record<string, Deed> = {
   },
   stopped: (state, job, event) => {
     const wanted = job.leaving === true;
-    state.occupancy.close(job.id, event.at, wanted ? "cancelled" : "preempted");
+    leave(state, job, event.at, wanted ? "cancelled" : "preempted");
     if (wanted) return end(state, job, event, "CANCELLED");
     job.preemptions = (job.preemptions ?? 0) + 1;
     state.askLedger = true;
     wait(state, job);
   },
   lost: (state, job, event) => {
-    state.occupancy.close(job.id, event.at, "lost");
+    leave(state, job, event.at, "lost");
     state.occupancy.dropPending(job.id);
     wait(state, job);
   },
   finished: (state, job, event) => {
-    state.occupancy.close(job.id, event.at, "finished");
+    leave(state, job, event.at, "finished");
     end(state, job, event, "COMPLETED");
   },
   failed: (state, job, event) => {
-    state.occupancy.close(job.id, event.at, "failed");
+    leave(state, job, event.at, "failed");
     end(state, job, event, "FAILED");
   },
   dropped: (state, job, event) => {
-    state.occupancy.close(job.id, event.at, "lost");
+    leave(state, job, event.at, "lost");
     end(state, job, event, "FAILED");
   },
   cancelled: (state, job, event) => {
@@ -249,14 +278,16 @@ export interface Counts {
   gpus: number;
   gpusHeld: number;
   gpusForeign: number;
+  pairs: number; // of jobs that share GPUs
 }
 
 export function count(state: State): Counts {
-  const counts = { running: 0, waiting: 0, held: 0, gpus: 0, gpusHeld: 0, gpusForeign: 0 };
+  const counts = { running: 0, waiting: 0, held: 0, gpus: 0, gpusHeld: 0, gpusForeign: 0, pairs: 0 };
   for (const job of state.jobs.values()) {
     if (job.state === "PENDING") counts.waiting++;
     else if (job.state === "HELD") counts.held++;
     else counts.running++;
+    if (job.beside !== undefined) counts.pairs += 0.5;
   }
   for (const node of state.nodes) counts.gpus += node.gpus ?? 0;
   for (const node of holdersOf(state)) for (const jobs of node) counts.gpusHeld += jobs.length > 0 ? 1 : 0;

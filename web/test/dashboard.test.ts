@@ -6,7 +6,8 @@ import { test } from "node:test";
 import { plainText } from "../src/parts/ansi";
 import { gpuTime, span } from "../src/parts/format";
 import { Lines } from "../src/parts/sse";
-import type { Event, Snapshot } from "../src/schema";
+import { besideWords, sharingWords } from "../src/parts/sharing";
+import type { Event, Job, Snapshot, Span } from "../src/schema";
 import { begin, count, fold, holdersOf, learn, leftNow, stepNow, type State } from "../src/state";
 import { readStudy } from "../src/study_file";
 
@@ -69,6 +70,39 @@ test("who is told to leave waits again, and its price is asked for; who is cance
   scene.happens("cancelled", { job: 2 });
   scene.happens("stopped", { job: 2 });
   assert.deepEqual([scene.state.ended[0]?.state, scene.state.occupancy.closed[1]?.how], ["CANCELLED", "cancelled"]);
+});
+
+test("two jobs on the same GPUs know each other, until one leaves", () => {
+  const scene = world();
+  startJob(scene);
+  startJob(scene, 2);
+  const { state, happens } = scene;
+  const [one, other] = [state.jobs.get(1)!, state.jobs.get(2)!];
+  assert.deepEqual([one.beside, other.beside], [2, 1]);
+  assert.deepEqual(holdersOf(state)[0], [[], [1, 2], [1, 2], []]);
+  assert.deepEqual([count(state).gpusHeld, count(state).pairs], [2, 1]);
+  assert.ok(state.ask.has(1) && state.ask.has(2) && state.askLedger);
+  learn(state, [{ ...one, beside: 2, kept: 0.8 }], state.seq, 1);
+  assert.equal(besideWords(state.jobs.get(1)!), "job 2, keeps 80 % of its speed");
+
+  happens("finished", { job: 2 });
+  assert.deepEqual([state.jobs.get(1)?.beside, state.jobs.get(1)?.kept, state.ended[0]?.beside], [undefined, undefined, undefined]);
+  startJob(scene, 3);
+  assert.equal(state.jobs.get(1)?.beside, 3);
+  happens("placed", { job: 3, seats: [{ node: 0, gpus: [3] }] });
+  happens("resized", { job: 3 });
+  assert.deepEqual([state.jobs.get(1)?.beside, state.jobs.get(3)?.beside], [undefined, undefined]);
+});
+
+test("a snapshot brings the jobs that share, and what all pairs brought", () => {
+  const job = (id: number, beside: number): Job => ({ id, state: "RUNNING", class: "be", gpus: 1, submit: 1, beside, kept: 0.7 });
+  const span = (id: number): Span => ({ job: id, attempt: 0, class: "be", node: 0, gpus: [0], start: 900 + id });
+  const totals = { pairs: 1, running: 1, shared_gpu_s: 60, gained_gpu_s: 24, lost_gpu_s: 0 };
+  const state = begin({ ...structuredClone(SNAPSHOT), jobs: [job(1, 2), job(2, 1)], spans: [span(1), span(2)], sharing: totals });
+  assert.equal(state.sharing?.pairs, 1);
+  assert.match(sharingWords(totals), /^1 pair of jobs has shared GPUs, 1 of them now, .* gained 24 GPU s;/);
+  fold(state, { seq: 11, at: 1011, kind: "stopped", job: 1 });
+  assert.equal(state.jobs.get(2)?.beside, undefined);
 });
 
 test("an event that was seen, of a job that is not known, or of a new kind changes nothing", () => {

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readReport } from "../src/data";
 import { amount, change, moment, plain, scaleForAll, scaled } from "../src/parts/format";
+import { isCovered, layOut } from "../src/parts/gantt_rows";
 import { piecesOf } from "../src/parts/lanes";
 import { clock, even, logNumbers, logTimes } from "../src/parts/ticks";
 import { Window } from "../src/parts/window";
@@ -93,4 +94,20 @@ test("who shares a GPU has half of its row while it lasts", () => {
   );
   assert.deepEqual(pieces.get(guests[1]!), [{ from: 10, to: 20, lane: 1, beside: 1 }]);
   assert.equal(pieces.get(later), undefined);
+});
+
+test("what is narrower than a pixel is painted once, and a job beside one that stayed longer always", () => {
+  assert.ok(isCovered(10.2, 10.6, [0, 1], [11, 11]));
+  assert.ok(!isCovered(10.2, 10.6, [0, 1], [11, 10]));
+  assert.ok(!isCovered(10, 50, [1], [90, 90])); // its host has gone on alone up to 90
+});
+
+test("rows that jobs share are tall enough for two numbers", () => {
+  const span = (job: number, gpu: number, lane: number) => ({ gpu, start: 0, end: 10, job, class: 0, ended: 0, lane });
+  const gpus = Array.from({ length: 64 }, (_, i) => `n/${i}`);
+  const chart = { from: 0, to: 10, gpus, complete: true };
+  const apart = layOut({ ...chart, spans: [span(1, 0, 0), span(2, 1, 0)] });
+  const shared = layOut({ ...chart, spans: [span(1, 0, 0), span(2, 0, 1)] });
+  assert.ok(apart.height < 14 && shared.height / 2 > 8, `${apart.height} ${shared.height}`);
+  assert.deepEqual(shared.byGpu[0]?.map((one) => shared.shared.get(one)?.map((piece) => [piece.lane, piece.beside])), [[[0, 2]], [[1, 1]]]);
 });

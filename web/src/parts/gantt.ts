@@ -6,7 +6,7 @@ import { chooser } from "./chooser";
 import { h, styled, type Child } from "./dom";
 import { amount, moment } from "./format";
 import { GanttChart, type Words } from "./gantt_chart";
-import { layOut, type Rows } from "./gantt_paint";
+import { layOut, type Rows } from "./gantt_rows";
 import { jobColour } from "./palette";
 import { Window } from "./window";
 
@@ -41,20 +41,21 @@ function describe(rows: Rows, span: Span): Child[] {
       line("from", moment(span.start, 3)),
       line("to", moment(span.end, 3)),
       line("for", amount(span.end - span.start, "s")),
-      ...(others.size > 0 ? [line("shared with", [...others].map((job) => `job ${job}`).join(", "))] : []),
+      ...(others.size > 0 ? [line("beside", [...others].map((job) => `job ${job}`).join(", "))] : []),
       line("then", ENDS[span.ended] ?? ""),
     ),
   ];
 }
 
-function key(): HTMLElement {
+function key(): { element: HTMLElement; pairs: HTMLElement } {
   const families = CLASSES.map((name, kind) => {
     const colours = [3, 7, 11, 4].map((job) => jobColour(job, kind));
     const stops = colours.map((c, i) => `${c} ${i * 25}% ${i * 25 + 25}%`).join(", ");
     return h("span", {}, styled(h("i", {}), { background: `linear-gradient(90deg, ${stops})` }), name);
   });
   const ends = ["preempted", "lost", "running"].map((name, i) => h("span", {}, h("i", { class: name }), ENDS[i + 1]));
-  return h("div", { class: "key" }, ...families, ...ends);
+  const pairs = h("span", { hidden: true }, h("i", { class: "shared" }), "two jobs share it");
+  return { element: h("div", { class: "key" }, ...families, pairs, ...ends), pairs };
 }
 
 export function gantt(runs: readonly Run[]): HTMLElement {
@@ -70,9 +71,11 @@ export function gantt(runs: readonly Run[]): HTMLElement {
   };
   const chart = new GanttChart(first.rows, wholeOf(runs), words);
   const partial = h("p", { class: "note" });
+  const marks = key();
   chosen.watch((index) => {
     const run = there[index] ?? first;
     chart.show(run.rows);
+    marks.pairs.hidden = run.rows.shared.size === 0;
     partial.textContent = run.rows.gantt.complete ? "" : "Only a part of this run is drawn: some GPUs or some of the time.";
   });
   const button = (text: string, label: string, step: () => void): HTMLElement =>
@@ -95,7 +98,7 @@ export function gantt(runs: readonly Run[]): HTMLElement {
       chart.shown,
     ),
     chart.element,
-    key(),
+    marks.element,
     partial,
     h("p", { class: "note hint" }, "Drag or arrow keys: move. Wheel (after a click, or with Ctrl), pinch, + and −: zoom. Double-click or 0: all."),
   );

@@ -2,7 +2,8 @@
 
 import type { Span } from "../data";
 import { h, onWidth, styled, type Child } from "./dom";
-import { AXIS, Painter, type Rows } from "./gantt_paint";
+import { AXIS, Painter } from "./gantt_paint";
+import type { Rows } from "./gantt_rows";
 import { isPrinting, onThemeChange, PAPER_WIDTH } from "./theme";
 import { Tooltip } from "./tooltip";
 import type { Window } from "./window";

@@ -1,12 +1,12 @@
 // gantt_paint.ts - spans of jobs on GPUs, painted on a canvas; and which one is at a point.
 //
-// A row is a GPU; a node's rows stand together.  Two jobs that share it have half of the row
-// each.  A span narrower than a pixel is painted as one, so that busy stretches look busy at
-// any zoom.
+// Two jobs that share a GPU have half of its row each.  A span narrower than a pixel is painted
+// as one, so that busy stretches look busy at any zoom.
 
-import type { Gantt, Span } from "../data";
+import type { Span } from "../data";
 import { moment } from "./format";
-import { piecesOf, type Piece } from "./lanes";
+import { isCovered, nodeOf, type Rows } from "./gantt_rows";
+import type { Piece } from "./lanes";
 import { jobColour } from "./palette";
 import { colour } from "./theme";
 import { clock } from "./ticks";
@@ -14,7 +14,7 @@ import type { Window } from "./window";
 
 export const AXIS = 26; // height of the time axis below the rows
 const FONT = "11px system-ui, sans-serif";
-const ROWS_TALL = 704;
+const SMALL_FONT = "9px system-ui, sans-serif"; // in the half of a row
 const NARROW = 4; // pixels; a span below this has no room for a mark at its end
 const PREEMPTED = 1;
 const LOST = 2;
@@ -22,50 +22,6 @@ const RUNNING = 3;
 const PLANNED = 4;
 const FAILED = 5;
 const FOREIGN = 6;
-
-export interface Rows {
-  gantt: Gantt;
-  byGpu: Span[][]; // by start
-  shared: Map<Span, Piece[]>; // of those who are not always alone
-  tops: number[]; // of each row, in pixels
-  height: number; // of a row
-  bottom: number; // of all rows
-  gutter: number; // width of the names on the left
-  live?: Now; // of the dashboard; a report has none
-}
-
-/** A chart that goes on: where the present is, clock times, and words at the ends of spans. */
-export interface Now {
-  at: number;
-  clock(time: number, step: number): string;
-  notes: ReadonlyMap<Span, string>;
-}
-
-function nodeOf(gpu: string): string {
-  const slash = gpu.lastIndexOf("/");
-  return slash < 0 ? gpu : gpu.slice(0, slash);
-}
-
-/** Rows that are about so tall together. */
-export function layOut(gantt: Gantt, tall = ROWS_TALL): Rows {
-  const byGpu: Span[][] = gantt.gpus.map(() => []);
-  for (const span of gantt.spans) byGpu[span.gpu]?.push(span);
-  const shared = new Map<Span, Piece[]>();
-  for (const spans of byGpu) {
-    spans.sort((a, b) => a.start - b.start || a.job - b.job);
-    for (const [span, pieces] of piecesOf(spans)) shared.set(span, pieces);
-  }
-  const height = Math.max(8, Math.min(24, Math.floor(tall / gantt.gpus.length)));
-  const tops: number[] = [];
-  let y = 2;
-  gantt.gpus.forEach((gpu, i) => {
-    if (i > 0 && nodeOf(gpu) !== nodeOf(gantt.gpus[i - 1] ?? "")) y += 5;
-    tops.push(y);
-    y += height;
-  });
-  const longest = Math.max(...gantt.gpus.map((gpu) => Math.min(gpu.length, 14)));
-  return { gantt, byGpu, shared, tops, height, bottom: y + 2, gutter: Math.max(30, 10 + longest * 6.2) };
-}
 
 /** Everything a repaint needs: the same numbers turn a point back into a span. */
 export class Painter {
@@ -159,7 +115,7 @@ export class Painter {
 
   private paintRow(spans: readonly Span[], top: number, marked: Span | undefined): void {
     const { context, window } = this;
-    const painted = [-Infinity, -Infinity]; // by lane; what is narrower than a pixel is seen once per pixel
+    const painted = [-Infinity, -Infinity]; // by lane, so that what is narrower than a pixel is seen once per pixel
     for (const span of spans) {
       if (span.start > window.to) break;
       if (span.end < window.from) continue;
@@ -175,18 +131,18 @@ export class Painter {
     const lanes = piece.lane === undefined ? [0, 1] : [piece.lane];
     const left = Math.max(-10, this.x(piece.from));
     const right = Math.min(this.width + 10, this.x(piece.to));
-    if (!always && lanes.every((lane) => right < (painted[lane] ?? 0))) return;
+    if (!always && isCovered(left, right, lanes, painted)) return;
     for (const lane of lanes) painted[lane] = Math.max(painted[lane] ?? 0, left + 1);
     const full = this.rows.height - 1;
-    const height = piece.lane === undefined ? full : full / 2;
-    const top = rowTop + (piece.lane === 1 ? full / 2 : 0);
+    const height = piece.lane === undefined ? full : full / 2 - 0.5;
+    const top = rowTop + (piece.lane === 1 ? full / 2 + 0.5 : 0);
     const last = piece.to === span.end;
     const wide = Math.max(1, right - left - (last && right - left > 4 ? 1 : 0));
     if (span.ended === PLANNED || span.ended === FOREIGN) return this.paintHatched(span, left, top, wide, height);
     context.fillStyle = this.colourOf(span);
     context.fillRect(left, top, wide, height);
     if (last && right - left >= NARROW) this.paintEnd(span, left, right, top, height);
-    if (right - left > 44 && height >= 10) this.paintNumber(span, left, top, height);
+    if (right - left > 44 && height >= 7) this.paintNumber(span, left, top, height);
     const note = this.rows.live?.notes.get(span);
     if (last && note !== undefined && height >= 10) this.paintNote(note, left, right, top, height);
   }
@@ -213,7 +169,7 @@ export class Painter {
     }
     context.stroke();
     context.restore();
-    if (!foreign && wide > 44 && height >= 10) this.paintNumber(span, left, top, height);
+    if (!foreign && wide > 44 && height >= 7) this.paintNumber(span, left, top, height);
   }
 
   /** What it cost, before its end. */
@@ -251,7 +207,9 @@ export class Painter {
     const { context, rows } = this;
     context.fillStyle = span.ended === PLANNED ? colour("ink") : "rgb(0 0 0 / 80%)";
     context.textBaseline = "middle";
+    context.font = height < 10 ? SMALL_FONT : FONT;
     context.fillText(String(span.job), Math.max(left, rows.gutter) + 4, top + height / 2 + 0.5);
+    context.font = FONT;
   }
 
   private paintNames(): void {

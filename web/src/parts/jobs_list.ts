@@ -5,6 +5,7 @@ import { jobMark, nameOf, progressOf, stateChip, stateWord } from "./chip";
 import { h } from "./dom";
 import { dayTime, span } from "./format";
 import { List, type Column } from "./list";
+import { besideWords } from "./sharing";
 
 /** Without a time zone's worth of work: what a job is found by. */
 export function matches(job: Seen, words: readonly string[]): boolean {
@@ -19,7 +20,7 @@ function where(job: Seen): string {
 
 /** Why it waits, where it runs, or how it ended. */
 function about(job: Seen): string {
-  if (job.state === "RUNNING" || job.state === "STOPPING") return where(job);
+  if (job.state === "RUNNING" || job.state === "STOPPING") return `${where(job)}${job.beside === undefined ? "" : `, beside ${besideWords(job) ?? ""}`}`;
   if (job.state === "FAILED" && job.reason === undefined) return `exit code ${job.exit_code ?? "unknown"}`;
   return job.reason ?? "";
 }

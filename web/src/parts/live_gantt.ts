@@ -9,8 +9,9 @@ import { className } from "./chip";
 import { h, styled, type Child } from "./dom";
 import { clockTime, gpuTime, span as howLong } from "./format";
 import { GanttChart } from "./gantt_chart";
-import { layOut, type Rows } from "./gantt_paint";
+import { layOut, type Rows } from "./gantt_rows";
 import { jobColour } from "./palette";
+import { besideWords } from "./sharing";
 import { Window } from "./window";
 
 const GPUS_MAX = 128; // rows
@@ -121,10 +122,17 @@ class Layout {
 
   /** The second of two jobs that share a GPU gets the other half of its row. */
   private assignLanes(): void {
-    const until = this.gpus.map(() => -Infinity);
+    const until = this.gpus.map(() => [-Infinity, -Infinity]);
+    const last = this.gpus.map(() => [0, 0]); // the jobs that were in its lanes
     for (const bar of this.bars) {
-      if (bar.start < (until[bar.gpu] ?? 0) - 1e-6) bar.lane = 1;
-      else until[bar.gpu] = bar.end;
+      const ends = until[bar.gpu] ?? [];
+      const jobs = last[bar.gpu] ?? [];
+      const isFree = (lane: number): boolean => bar.start >= (ends[lane] ?? 0) - 1e-6;
+      // What is expected of a job stays in the lane of what it did.
+      const stays = bar.ended === PLANNED && jobs[1] === bar.job && isFree(1) && Math.abs(bar.start - (ends[1] ?? 0)) < 1e-6;
+      bar.lane = stays || !isFree(0) ? 1 : 0;
+      ends[bar.lane] = bar.end;
+      jobs[bar.lane] = bar.job;
     }
   }
 
@@ -183,7 +191,7 @@ export class LiveGantt {
   ) {
     const nothing = { ...layOut({ from: 0, to: 1, gpus: [""], spans: [], complete: true }) };
     this.chart = new GanttChart(nothing, this.window, {
-      describe: (_rows, bar) => this.describe(bar),
+      describe: (rows, bar) => this.describe(rows, bar),
       shown: ({ from, to }) => (this.base ? `${clockTime(this.base + from, 1)} – ${clockTime(this.base + to, 1)}` : ""),
       label: ({ gantt: { gpus, spans } }) => `${spans.length} stretches of jobs on ${gpus.length} GPUs`,
       pick: (bar) => bar.job > 0 && open(bar.job),
@@ -231,12 +239,21 @@ export class LiveGantt {
     this.note.textContent = all > GPUS_MAX ? `The first ${GPUS_MAX} of ${all} GPUs.` : "";
   }
 
-  private describe(bar: Bar): Child[] {
+  /** The job that it shares the GPU with now, or those that it did share it with. */
+  private besideOf({ shared }: Rows, bar: Bar): string | undefined {
+    const others = new Set(shared.get(bar)?.flatMap((piece) => piece.beside ?? []));
+    if (others.size === 0) return undefined;
+    const now = bar.ended === RUNNING ? this.state?.jobs.get(bar.job) : undefined;
+    return (now && besideWords(now)) ?? [...others].map((job) => `job ${job}`).join(", ");
+  }
+
+  private describe(rows: Rows, bar: Bar): Child[] {
     const line = (name: string, value: string): HTMLElement => h("tr", {}, h("th", {}, name), h("td", {}, value));
     if (bar.ended === FOREIGN) return [h("p", {}, "In use by others")];
     const job = this.state?.jobs.get(bar.job) ?? this.state?.ended.find((one) => one.id === bar.job);
     const entry = this.layout?.entries.get(bar);
     const planned = bar.ended === PLANNED;
+    const beside = this.besideOf(rows, bar);
     return [
       h("p", {}, `${bar.job}${job?.name === undefined ? "" : ` ${job.name}`}`),
       h(
@@ -246,6 +263,7 @@ export class LiveGantt {
         line("from", clockTime(this.base + bar.start, 1)),
         ...(bar.ended === RUNNING ? [] : [line("to", clockTime(this.base + bar.end, 1))]),
         line("for", howLong(bar.end - bar.start)),
+        ...(beside === undefined ? [] : [line("beside", beside)]),
         line("then", planned ? "this is expected" : (ENDED[bar.ended] ?? "")),
         ...(entry ? [line("for job", String(entry.for ?? "–")), line("rule", entry.rule ?? ""), line("cost", gpuTime(priceOf(entry)))] : []),
       ),
@@ -258,6 +276,6 @@ function key(): HTMLElement {
     const stops = [3, 7, 11, 4].map((job, i) => `${jobColour(job, kind)} ${i * 25}% ${i * 25 + 25}%`).join(", ");
     return h("span", {}, styled(h("i", {}), { background: `linear-gradient(90deg, ${stops})` }), name);
   });
-  const others = [["planned", "expected"], ["preempted", "preempted, with its price"], ["lost", "failed or lost"], ["foreign", "used by others"]] as const;
+  const others = [["shared", "two jobs share it"], ["planned", "expected"], ["preempted", "preempted, with its price"], ["lost", "failed or lost"], ["foreign", "used by others"]] as const;
   return h("div", { class: "key" }, ...families, ...others.map(([name, words]) => h("span", {}, h("i", { class: name }), words)));
 }

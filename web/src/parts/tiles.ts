@@ -4,16 +4,35 @@ import type { Node } from "../schema";
 import { holdersOf, type State } from "../state";
 import { h, styled } from "./dom";
 import { jobColour } from "./palette";
+import { besideWords } from "./sharing";
 
 const TILES_MAX = 400;
 
+const classOf = (state: State, id: number): number => (state.jobs.get(id)?.class === "te" ? 1 : 0);
+
+function wordsOf(state: State, id: number): string {
+  const job = state.jobs.get(id);
+  const beside = job && besideWords(job);
+  return `${id}${job?.name === undefined ? "" : ` ${job.name}`}${beside === undefined ? "" : `, beside ${beside}`}`;
+}
+
+/** Two jobs on one GPU have half of its mark each. */
+function pairMark(state: State, jobs: readonly number[], open: (job: number) => void): HTMLElement {
+  const halves = jobs.slice(0, 2).map((id) => {
+    const words = wordsOf(state, id);
+    return styled(h("button", { type: "button", title: words, "aria-label": `job ${words}`, click: () => open(id) }), { background: jobColour(id, classOf(state, id)) });
+  });
+  return h("span", { class: "gpu held pair" }, ...halves);
+}
+
 function gpuMark(state: State, jobs: readonly number[], foreign: boolean, open: (job: number) => void): HTMLElement {
-  const [first, second] = jobs;
+  const [first] = jobs;
   const job = first === undefined ? undefined : state.jobs.get(first);
   if (first === undefined || !job)
     return h("span", { class: foreign ? "gpu foreign" : "gpu free", title: foreign ? "in use by others" : "free" });
+  if (jobs.length > 1) return pairMark(state, jobs, open);
   const trial = job.class === "te";
-  const words = jobs.map((id) => `${id}${state.jobs.get(id)?.name === undefined ? "" : ` ${state.jobs.get(id)?.name ?? ""}`}`).join(", ");
+  const words = wordsOf(state, first);
   const mark = h("button", {
     type: "button",
     class: `gpu held${trial ? " trial" : ""}${job.state === "STOPPING" ? " leaving" : ""}`,
@@ -21,9 +40,7 @@ function gpuMark(state: State, jobs: readonly number[], foreign: boolean, open: 
     "aria-label": `job ${words}`,
     click: () => open(first),
   });
-  const own = jobColour(first, trial ? 1 : 0);
-  const other = second === undefined ? own : jobColour(second, state.jobs.get(second)?.class === "te" ? 1 : 0);
-  return styled(mark, { background: own === other ? own : `linear-gradient(180deg, ${own} 50%, ${other} 50%)` });
+  return styled(mark, { background: jobColour(first, trial ? 1 : 0) });
 }
 
 /** How busy each GPU is, below it: who holds one need not use it. */
@@ -51,7 +68,7 @@ export class Tiles {
     const next = state.nodes.slice(0, TILES_MAX).map((node, i): Drawn => {
       const foreign = state.foreign.get(i)?.gpus ?? [];
       const own = holders[i] ?? [];
-      const states = own.map((jobs) => jobs.map((id) => state.jobs.get(id)?.state === "STOPPING"));
+      const states = own.map((jobs) => jobs.map((id) => [state.jobs.get(id)?.state === "STOPPING", jobs.length > 1 && wordsOf(state, id)]));
       const of = JSON.stringify([node.name, node.up, node.reason, own, states, foreign, node.busy]);
       const before = this.drawn[i];
       return before?.of === of ? before : { of, tile: this.tile(state, node, own, foreign) };

@@ -9,6 +9,7 @@ import { LossChart } from "../parts/loss";
 import { Output } from "../parts/output";
 import { ratesOf } from "../parts/rates";
 import { reasonsOf } from "../parts/reasons";
+import { partnerOf, sharingOf } from "../parts/sharing";
 import { speedsOf } from "../parts/speeds";
 import type { Job, Story, Why } from "../schema";
 import { ENDED_STATES, type Seen } from "../state";
@@ -18,7 +19,7 @@ const AGAIN_MS = 1500; // between two questions, however much happens
 const SURE_MS = 4000; // to press again what cannot be undone
 
 /** Facts that may be long. */
-const WIDE: ReadonlySet<string> = new Set(["Reason", "Command", "Folder", "Runs on", "Ran on"]);
+const WIDE: ReadonlySet<string> = new Set(["Reason", "Command", "Folder", "Runs on", "Ran on", "Beside"]);
 
 class JobPage implements View {
   readonly title: string;
@@ -32,6 +33,7 @@ class JobPage implements View {
   private readonly rates = h("section", { class: "card", hidden: true });
   private readonly why = h("section", { class: "card wide", hidden: true });
   private readonly price = h("section", { class: "card wide", hidden: true });
+  private readonly sharing = h("section", { class: "card wide", hidden: true });
   private readonly loss = new LossChart();
   private output: Output | undefined;
   private job: Job | undefined;
@@ -101,6 +103,9 @@ class JobPage implements View {
     // Of one that simply runs, all of it is said above.
     this.why.hidden = ENDED_STATES.has(job.state) || why.reasons.every(({ token }) => token === "running");
     this.why.replaceChildren(h("div", { class: "card-head" }, h("h2", {}, job.state === "RUNNING" || job.state === "STOPPING" ? "How it stands" : "Why it waits")), reasonsOf(why));
+    const sharing = sharingOf(job, this.site.live.now());
+    this.sharing.hidden = sharing === undefined;
+    if (sharing) this.sharing.replaceChildren(h("div", { class: "card-head" }, h("h2", {}, "GPUs shared with other jobs")), sharing);
     const prices = pricesOf(job, this.site.live.now());
     this.price.hidden = prices === undefined;
     if (prices) this.price.replaceChildren(h("div", { class: "card-head" }, h("h2", {}, "Preemptions and their price")), prices);
@@ -118,6 +123,7 @@ class JobPage implements View {
         this.curve,
         this.speed,
         this.rates,
+        this.sharing,
         this.price,
         h("section", { class: "card wide" }, h("div", { class: "card-head" }, h("h2", {}, "Output")), this.output.element),
       ),
@@ -147,6 +153,8 @@ class JobPage implements View {
     rows.push(["GPUs", `${job.gpus}${job.types === undefined ? "" : ` of ${job.types}`}`]);
     const place = (job.placement ?? []).map(({ node, type, gpus }) => `${node ?? ""} (${type ?? ""}) ${(gpus ?? []).join(", ")}`).join("; ");
     if (place !== "") rows.push([ENDED_STATES.has(job.state) ? "Ran on" : "Runs on", place]);
+    const partner = partnerOf(job);
+    if (partner.length > 0) rows.push(["Beside", h("span", {}, ...partner)]);
     rows.push(["Submitted", `${dayTime(job.submit, now)} by ${job.user ?? "?"}${job.entity === undefined ? "" : ` (${job.entity})`}`]);
     rows.push(["Waited", span(job.waited_s ?? 0)]);
     if (job.end !== undefined) rows.push(["Ended", `${dayTime(job.end, now)}, after ${span(job.end - job.submit)}`]);

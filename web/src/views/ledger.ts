@@ -8,7 +8,8 @@ import { swatch } from "../parts/palette";
 import { Plot, valueAt, type Line } from "../parts/plot";
 import { wallAxis } from "../parts/stack";
 import { even } from "../parts/ticks";
-import type { Entry } from "../schema";
+import { sharingWords } from "../parts/sharing";
+import type { Entry, SharingTotals } from "../schema";
 import type { Site, View } from "./view";
 
 const LIMIT = 10000;
@@ -119,6 +120,7 @@ class LedgerPage implements View {
   private readonly filled = h("div", { class: "grid ledger-top", hidden: true });
   private readonly list: List<Entry & { number: number }>;
   private readonly count = h("span", { class: "note" });
+  private readonly sharing = h("div", { class: "card note sharing", hidden: true });
   readonly element: HTMLElement;
   private known: Entry[] | undefined;
   private asking = false;
@@ -144,7 +146,7 @@ class LedgerPage implements View {
         h("div", { class: "key" }, h("span", {}, swatch(0, []), "measured"), h("span", {}, swatch(1, [5, 4]), "predicted when it was decided")),
       ),
     );
-    this.element = h("div", { class: "page ledger-page" }, this.filled, h("section", { class: "card queue" }, h("div", { class: "card-head" }, h("h2", {}, "Preemptions"), this.count), this.list.element));
+    this.element = h("div", { class: "page ledger-page" }, this.sharing, this.filled, h("section", { class: "card queue" }, h("div", { class: "card-head" }, h("h2", {}, "Preemptions"), this.count), this.list.element));
     void this.ask();
   }
 
@@ -169,8 +171,11 @@ class LedgerPage implements View {
     this.asking = true;
     this.known = this.site.live.state?.entries;
     try {
-      const { entries } = await get<{ entries: Entry[] }>(`/v1/ledger?limit=${LIMIT}`);
-      if (!this.closed) this.draw(entries);
+      const { entries, sharing } = await get<{ entries: Entry[]; sharing?: SharingTotals }>(`/v1/ledger?limit=${LIMIT}`);
+      if (this.closed) return;
+      this.sharing.hidden = sharing === undefined;
+      if (sharing) this.sharing.textContent = sharingWords(sharing);
+      this.draw(entries);
     } catch {
       // The stream breaks as well, and says so.
     }

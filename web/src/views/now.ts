@@ -73,18 +73,19 @@ export function nowView(site: Site): View {
     const lost = state.entries.reduce((sum, entry) => sum + priceOf(entry), 0);
     const others = counts.gpusForeign > 0 ? `, ${counts.gpusForeign} used by others` : "";
     stats.set("GPUs held", `${counts.gpusHeld}`, `of ${counts.gpus}${others}`, counts.gpus > 0 ? counts.gpusHeld / counts.gpus : 0);
-    stats.set("Running", plain(counts.running));
+    stats.set("Running", plain(counts.running), counts.pairs > 0 ? `${plain(counts.pairs)} ${counts.pairs === 1 ? "pair shares" : "pairs share"} GPUs` : "");
     stats.set("Waiting", plain(counts.waiting), counts.held > 0 ? `and ${counts.held} held` : "");
     stats.set("Preemptions", plain(state.entries.length), state.entries.length > 0 ? `cost ${gpuTime(lost)}` : "so far");
     stats.set("Policy", state.server.policy ?? "");
   }
 
-  /** Why a job waits depends on the others: those in sight are asked for anew, not too often. */
+  /** Why a job waits, and what it keeps beside another, depends on others: those in sight are asked for anew, not too often. */
   function refresh(): void {
     if (events === live.eventCount || clock() - refreshed < REFRESH_S) return;
     refreshed = clock();
     events = live.eventCount;
-    live.refresh(list.visible().filter((job) => job.state === "PENDING" || job.state === "HELD").map((job) => job.id));
+    const changes = ({ state, beside }: Seen): boolean => state === "PENDING" || state === "HELD" || beside !== undefined;
+    live.refresh(list.visible().filter(changes).map((job) => job.id));
   }
 
   function update(): void {

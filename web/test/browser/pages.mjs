@@ -26,6 +26,7 @@ const KEEP = 'i=0; [ -f "$BERTH_CKPT_DIR/i" ] && i=$(cat "$BERTH_CKPT_DIR/i"); t
 
 let daemon, browser, context, page;
 const requests = [];
+const origins = []; // of berthds besides the one of all tests
 const wrong = []; // errors of scripts, dialogs, what the policy refused
 
 function watch(opened) {
@@ -64,8 +65,8 @@ async function go(hash) {
   await page.evaluate((to) => (location.hash = to), hash);
 }
 
-function check(name, body) {
-  test(name, { skip: !name.includes(only), timeout: 30000 }, body);
+function check(name, body, seconds = 30) {
+  test(name, { skip: !name.includes(only), timeout: 1000 * seconds }, body);
 }
 
 daemon = await new Daemon("--fake-gpus", "v100:2", "--policy", "fitgpp").start();
@@ -220,6 +221,50 @@ check("ten thousand jobs are a few rows, found by words and by keys", async () =
   }
 });
 
+check("two jobs that share a GPU are seen side by side, and what each keeps", async () => {
+  const job = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..", "examples", "busy.py");
+  const pairs = await new Daemon("--fake-gpus", "v100:1", "--policy", "gavel-las,sharing=true,round=2").start();
+  try {
+    const submit = (kind) => pairs.submit("-G1", "-J", kind, "--shared", "--kind", kind, "--grace", "5", "--", "python3", job, "--busy", "0.1", "--steps", "100000");
+    const [one, other] = [submit("one"), submit("other")];
+    const seen = await context.newPage();
+    const url = pairs.url();
+    origins.push(new URL(url).origin);
+    await seen.goto(url);
+    const half = (id) => seen.locator(`.tile .gpu.pair button[aria-label^="job ${id} "]`);
+    await half(one).waitFor({ timeout: 60000 }); // each has to run alone first
+    assert.equal(await half(other).count(), 1);
+    const about = () => seen.locator(`${rowOf(one)} .about`).innerText();
+    await until("what it keeps", async () => new RegExp(`beside job ${other}, keeps \\d+ % of its speed`).test(await about()));
+    // Both halves of its row in the chart: the pointer finds one above and one below.
+    const canvas = seen.locator(".live-gantt canvas");
+    const tip = seen.locator(".live-gantt .tooltip");
+    const box = await canvas.boundingBox();
+    const found = new Set();
+    await until("both in the chart", async () => {
+      for (const y of [8, 19]) {
+        await seen.mouse.move(box.x + 0.76 * box.width + 4 * Math.random(), box.y + y);
+        const text = words(await tip.innerText());
+        if (/beside job \d+, keeps \d+ % of its speed/.test(text)) found.add(Number(text.split(" ")[0]));
+      }
+      return found.size === 2;
+    });
+    await half(one).click();
+    await seen.locator(".facts", { hasText: `this job keeps` }).waitFor();
+    const rows = words(await seen.locator("table.sharing tbody").innerText());
+    assert.match(rows, new RegExp(` ${other} .* goes on$`));
+    await seen.setViewportSize({ width: 360, height: 740 });
+    await sleep(0.3);
+    const [wide, room] = await seen.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+    assert.ok(wide <= room, `${wide} pixels wide`);
+    await seen.evaluate(() => (location.hash = "#/ledger"));
+    await seen.locator(".sharing", { hasText: "1 pair of jobs has shared GPUs, 1 of them now" }).waitFor();
+    await seen.close();
+  } finally {
+    await pairs.wipe();
+  }
+}, 90);
+
 check("a phone has room for every page, and the theme can be chosen", async () => {
   const phone = await newContext({ viewport: { width: 360, height: 740 }, colorScheme: "dark" });
   const small = await phone.newPage();
@@ -266,8 +311,8 @@ check("a result of compare is drawn as its report draws it", async () => {
 });
 
 check("nothing left loopback, no script failed, and the script is small", async () => {
-  const own = new URL(daemon.url()).origin;
-  const foreign = requests.filter((url) => !url.startsWith(`${own}/`) && !url.startsWith("file://") && !url.startsWith("data:"));
+  const own = [...origins, new URL(daemon.url()).origin];
+  const foreign = requests.filter((url) => !own.some((origin) => url.startsWith(`${origin}/`)) && !url.startsWith("file://") && !url.startsWith("data:"));
   assert.deepEqual(foreign, []);
   assert.deepEqual(wrong, []);
   const bytes = gzipSync(readFileSync(join(BUILD, "web", "app.js"))).length;

@@ -1,0 +1,61 @@
+// gantt_rows.ts - the rows of a Gantt chart: a row is a GPU; a node's rows stand together.
+
+import type { Gantt, Span } from "../data";
+import { piecesOf, type Piece } from "./lanes";
+
+const ROWS_TALL = 704;
+const ROW_LEAST = 8;
+const SHARED_ROW_LEAST = 17; // both halves have room for a number
+
+export interface Rows {
+  gantt: Gantt;
+  byGpu: Span[][]; // by start
+  shared: Map<Span, Piece[]>; // of those who are not always alone
+  tops: number[]; // of each row, in pixels
+  height: number; // of a row
+  bottom: number; // of all rows
+  gutter: number; // width of the names on the left
+  live?: Now; // of the dashboard; a report has none
+}
+
+/** A chart that goes on: where the present is, clock times, and words at the ends of spans. */
+export interface Now {
+  at: number;
+  clock(time: number, step: number): string;
+  notes: ReadonlyMap<Span, string>;
+}
+
+export function nodeOf(gpu: string): string {
+  const slash = gpu.lastIndexOf("/");
+  return slash < 0 ? gpu : gpu.slice(0, slash);
+}
+
+/** Rows that are about so tall together. */
+export function layOut(gantt: Gantt, tall = ROWS_TALL): Rows {
+  const byGpu: Span[][] = gantt.gpus.map(() => []);
+  for (const span of gantt.spans) byGpu[span.gpu]?.push(span);
+  const shared = new Map<Span, Piece[]>();
+  for (const spans of byGpu) {
+    spans.sort((a, b) => a.start - b.start || a.job - b.job);
+    for (const [span, pieces] of piecesOf(spans)) shared.set(span, pieces);
+  }
+  const least = shared.size > 0 ? SHARED_ROW_LEAST : ROW_LEAST;
+  const height = Math.max(least, Math.min(24, Math.floor(tall / gantt.gpus.length)));
+  const tops: number[] = [];
+  let y = 2;
+  gantt.gpus.forEach((gpu, i) => {
+    if (i > 0 && nodeOf(gpu) !== nodeOf(gantt.gpus[i - 1] ?? "")) y += 5;
+    tops.push(y);
+    y += height;
+  });
+  const longest = Math.max(...gantt.gpus.map((gpu) => Math.min(gpu.length, 14)));
+  return { gantt, byGpu, shared, tops, height, bottom: y + 2, gutter: Math.max(30, 10 + longest * 6.2) };
+}
+
+/**
+ * A piece narrower than a pixel, where another was painted already: up to 'painted' in each lane.
+ * A wider one is always painted, as the job beside it may have been painted further on.
+ */
+export function isCovered(left: number, right: number, lanes: readonly number[], painted: readonly number[]): boolean {
+  return right - left < 1 && lanes.every((lane) => right < (painted[lane] ?? 0));
+}
