@@ -78,10 +78,7 @@ class Rounds(Scene):
         for row in self.pairs().values():
             self.assertEqual(row["type"], "v100")
             self.assertGreater(row["kept"], 0.5) # they only sleep
-        shown = subprocess.run([os.path.join(BUILD, "berth"), "rates", "--socket",
-                                self.daemon.socket], stdout=subprocess.PIPE, check=True,
-                               text=True).stdout
-        self.assertRegex(shown, r"\na +b +v100 +\d+ % +\d+\n")
+        self.assertRegex(self.says("rates"), r"\na +b +v100 +\d+ % +\d+\n")
 
         # All of it is there after a restart.
         self.end(*jobs)
@@ -99,6 +96,29 @@ class Rounds(Scene):
         until(lambda: self.beside(other) is None)
         shown = self.daemon.job(other)
         self.assertEqual((shown["state"], shown["attempt"]), ("RUNNING", attempt))
+
+    def says(self, *words):
+        """What the command line prints into a pipe."""
+        return subprocess.run([os.path.join(BUILD, "berth"), *words, "--socket",
+                               self.daemon.socket], stdout=subprocess.PIPE, check=True,
+                              text=True).stdout
+
+    def test_the_command_line_says_who_shares_with_whom(self):
+        self.start()
+        one, other = [self.train(shared=True, kind=kind) for kind in ("a", "b")]
+        self.paired(one, other)
+        until(lambda: self.daemon.job(one).get("kept", 0) > 0.5)
+        self.assertRegex(self.says("queue"), rf"\n *{one} .* {other}, \d+ %")
+        self.assertRegex(self.says("nodes"), rf" 0:{one}\+{other}\n")
+        kept = rf"\d+ % of its speed \(job {other}: \d+ %\)"
+        shown = self.says("show", str(one))
+        self.assertRegex(shown, rf"\nbeside +job {other}, keeps {kept}\n")
+        self.assertRegex(shown, rf"\nshared +.* beside job {other}, kept {kept}, gained ")
+        self.assertRegex(self.says("ledger"), r"(?m)^Sharing: 1 pair, .* gained, .* by stops\.$")
+        self.end(one)
+        until(lambda: self.beside(other) is None)
+        self.assertNotIn("BESIDE", self.says("queue"))
+        self.assertRegex(self.says("show", str(one)), rf"\nshared +.* beside job {other}, kept ")
 
     def figures(self):
         return self.daemon.ask("GET", "/v1/ledger")[1].get("sharing", {"pairs": 0})

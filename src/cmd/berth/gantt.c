@@ -200,21 +200,42 @@ void gantt_update(struct gantt *gantt, const struct json *nodes,
 
 /* ---- drawing ---- */
 
-/* The cells of a chart: which job, by row and slot; 0: none. */
+/* The cells of a chart: which job, by row, lane and slot; 0: none. */
 struct gantt_cells {
     uint64_t *held;
     uint32_t rows, slots;
     int64_t first; /* number of the first slot */
 };
 
-static void fill_row(const struct gantt_cells *cells, uint32_t row, int64_t from,
-                     int64_t to, const struct occupancy_span *span, bool is_shared)
+#define LANES 2 /* of a row: two jobs may share a GPU */
+
+static uint64_t *lane_of(const struct gantt_cells *cells, uint32_t row, uint32_t lane)
 {
-    for (int64_t slot = from < 0 ? 0 : from; slot < to && slot < cells->slots; slot++) {
-        uint64_t *cell = &cells->held[(size_t)row * cells->slots + (size_t)slot];
-        if (*cell == 0 || !is_shared)
-            *cell = span->job;
+    return cells->held + ((size_t)row * LANES + lane) * cells->slots;
+}
+
+static void fill_row(const struct gantt_cells *cells, uint32_t row, uint32_t lane,
+                     int64_t from, int64_t to, uint64_t job)
+{
+    uint64_t *held = lane_of(cells, row, lane);
+    for (int64_t slot = from < 0 ? 0 : from; slot < to && slot < cells->slots; slot++)
+        held[slot] = job;
+}
+
+/* A job that is left alone goes on in the first lane.  Returns the lanes in use. */
+static uint32_t pack_lanes(const struct gantt_cells *cells, uint32_t row)
+{
+    uint64_t *first = lane_of(cells, row, 0), *second = lane_of(cells, row, 1);
+    uint32_t lanes = 1;
+    for (uint32_t slot = 0; slot < cells->slots; slot++) {
+        if (first[slot] == 0) {
+            first[slot] = second[slot];
+            second[slot] = 0;
+        }
+        if (second[slot] != 0)
+            lanes = 2;
     }
+    return lanes;
 }
 
 /* A span fills the slots from the one it starts in to the one before it ends. */
@@ -233,7 +254,7 @@ static void fill_span(const struct gantt *gantt, const struct gantt_cells *cells
         uint32_t gpu = (uint32_t)__builtin_ctzll(left);
         uint32_t row = gantt->first_row[span->node] + gpu;
         if (row < node_end && row < cells->rows)
-            fill_row(cells, row, from, to, span, span->shared >> gpu & 1);
+            fill_row(cells, row, span->shared >> gpu & 1, from, to, span->job);
     }
 }
 
@@ -249,44 +270,67 @@ static void print_slot(uint64_t held, bool colour, FILE *file)
         fputc(mark, file);
 }
 
-static void print_row(const char *name, const uint64_t *held, uint32_t slots,
-                      bool colour, FILE *file)
+/* A lane without a name is the second of its row: where it is empty, nothing is said. */
+static void print_lane(const char *name, const uint64_t *held, uint32_t slots,
+                       bool colour, FILE *file)
 {
     uint64_t now = held[slots - 1];
-    fprintf(file, "%-*.*s ", LABEL, LABEL, name);
+    fprintf(file, "%-*.*s ", LABEL, LABEL, name ? name : "  beside it");
     for (uint32_t i = 0; i < slots; i++)
-        print_slot(held[i], colour, file);
+        if (name || held[i])
+            print_slot(held[i], colour, file);
+        else
+            fputc(' ', file);
     if (now == GANTT_FOREIGN)
         fputs(" foreign\n", file);
     else if (now)
         fprintf(file, " %llu\n", (unsigned long long)now);
     else
-        fputs(" free\n", file);
+        fputs(name ? " free\n" : "\n", file);
+}
+
+/* As many rows as fit into so many lines; a GPU that was shared has two lines. */
+static uint32_t print_rows(const struct gantt *gantt, const struct gantt_cells *cells,
+                           uint32_t line_max, bool colour, FILE *file)
+{
+    uint32_t lines = 0;
+    for (uint32_t i = 0; i < cells->rows; i++)
+        lines += pack_lanes(cells, i);
+    if (lines > line_max || cells->rows < gantt->row_count)
+        line_max -= line_max > 0; /* the last line counts the others */
+    uint32_t row = 0;
+    for (uint32_t line = 0; row < cells->rows; row++) {
+        uint32_t lanes = pack_lanes(cells, row);
+        if (line + lanes > line_max)
+            break;
+        line += lanes;
+        for (uint32_t lane = 0; lane < lanes; lane++)
+            print_lane(lane == 0 ? gantt->rows[row].name : NULL,
+                       lane_of(cells, row, lane), cells->slots, colour, file);
+    }
+    return row;
 }
 
 void gantt_print(const struct gantt *gantt, FILE *file, uint32_t width,
-                 uint32_t row_max, bool colour)
+                 uint32_t line_max, bool colour)
 {
     uint32_t slots = width > LABEL + 20 ? width - LABEL - 12 : 8;
     slots = slots > GANTT_SLOTS ? GANTT_SLOTS : slots;
     char span[32];
-    uint32_t shown = gantt->row_count <= row_max ? gantt->row_count
-                     : row_max > 0               ? row_max - 1
-                                                 : 0;
     fprintf(file, "%-*s last %s\n", LABEL, "ACCELERATOR",
             format_duration(span, sizeof span, slots * gantt->slot_s));
-    struct gantt_cells cells = { .rows = shown,
-                                 .slots = slots,
-                                 .first = gantt->last - (int64_t)slots + 1 };
-    cells.held = calloc((size_t)shown * slots + 1, sizeof *cells.held);
+    struct gantt_cells cells = {
+        .rows = gantt->row_count < line_max ? gantt->row_count : line_max,
+        .slots = slots,
+        .first = gantt->last - (int64_t)slots + 1,
+    };
+    cells.held = calloc((size_t)cells.rows * LANES * slots + 1, sizeof *cells.held);
     if (!cells.held)
         return;
     for (uint32_t i = occupancy_first(&gantt->occupancy); i < gantt->occupancy.count;
          i++)
         fill_span(gantt, &cells, occupancy_at(&gantt->occupancy, i));
-    for (uint32_t i = 0; i < shown; i++)
-        print_row(gantt->rows[i].name, cells.held + (size_t)i * slots, slots, colour,
-                  file);
+    uint32_t shown = print_rows(gantt, &cells, line_max, colour, file);
     free(cells.held);
     if (shown < gantt->row_count)
         fprintf(file, "… and %u more\n", gantt->row_count - shown);

@@ -58,6 +58,9 @@ static inline void gantt_event(struct gantt *gantt, const struct event_record *r
     occupancy_apply(&gantt->occupancy, record);
 }
 
-/* At most 'row_max' rows, 'width' characters wide; the newest moment at the right. */
+/*
+ * At most 'line_max' lines, 'width' characters wide; the newest moment at the right.  A GPU that two
+ * jobs shared has a second line.
+ */
 void gantt_print(const struct gantt *gantt, FILE *file, uint32_t width,
-                 uint32_t row_max, bool colour);
+                 uint32_t line_max, bool colour);

@@ -1,4 +1,4 @@
-/* ledger.c - berth ledger: what each preemption cost and saved. */
+/* ledger.c - berth ledger: what each preemption cost and saved, and what sharing GPUs did. */
 #include <math.h>
 
 #include "cmd/berth/connection.h"
@@ -58,12 +58,26 @@ static void add_entry(struct text_table *table, const struct json *entry)
     text_table_add(table, "%s", open ? "so far" : "");
 }
 
+/* What jobs that shared GPUs gained and lost by it. */
+static void print_sharing(const struct json *sharing)
+{
+    double pairs = json_number_or(sharing, "pairs", 0);
+    if (!sharing)
+        return;
+    printf("Sharing: %.0f pair%s, %.4g GPU-seconds shared, %.4g gained, %.4g lost by "
+           "stops.\n",
+           pairs, pairs == 1 ? "" : "s", json_number_or(sharing, "shared_gpu_s", 0),
+           json_number_or(sharing, "gained_gpu_s", 0),
+           json_number_or(sharing, "lost_gpu_s", 0));
+}
+
 static void print_ledger(const struct json *answer)
 {
     const struct json *entries = json_get(answer, "entries");
     struct text_table table;
     if (json_count(entries) == 0) {
         puts("Nobody was preempted.");
+        print_sharing(json_get(answer, "sharing"));
         return;
     }
     text_table_init(&table, columns, sizeof columns / sizeof *columns);
@@ -72,6 +86,7 @@ static void print_ledger(const struct json *answer)
     text_table_show(&table, stdout);
     text_table_release(&table);
     puts("\nCosts are GPU-seconds; SAVED is what the newcomer did not have to wait.");
+    print_sharing(json_get(answer, "sharing"));
 }
 
 static int ledger_run(const struct flags *flags)
@@ -84,7 +99,7 @@ static int ledger_run(const struct flags *flags)
 const struct command command_ledger = {
     .name = "ledger",
     .group = "Use",
-    .brief = "what each preemption cost and brought",
+    .brief = "what each preemption cost and brought, and what sharing did",
     .usage = "[--json]",
     .flags = ledger_flags,
     .run = ledger_run,

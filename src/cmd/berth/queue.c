@@ -21,6 +21,7 @@ static const struct text_table_column columns[] = {
     { "CLASS", .spare = 5 },
     { "STATE" },
     { "GPUS", .right = true, .spare = 1 },
+    { "BESIDE", .spare = 5 },
     { "TIME", .right = true, .spare = 3 },
     { "PROGRESS", .min = 8, .spare = 2 },
     { "LOSS", .right = true, .spare = 6 },
@@ -39,6 +40,19 @@ static void add_gpus(struct text_table *table, const struct json *job)
         text_table_add(table, "%.0f %s", gpus, type);
     else
         text_table_add(table, "%.0f", gpus);
+}
+
+/* The job that it shares its GPUs with, and what part of its speed it keeps: "8, 87 %". */
+static void add_partner(struct text_table *table, const struct json *job)
+{
+    double beside = json_number_or(job, "beside", NAN);
+    double kept = json_number_or(job, "kept", NAN);
+    if (isnan(beside))
+        text_table_add(table, "%s", "");
+    else if (isnan(kept))
+        text_table_add(table, "%.0f", beside);
+    else
+        text_table_add(table, "%.0f, %.0f %%", beside, 100 * kept);
 }
 
 /* Time since its start, or since its submission if it waits. */
@@ -61,6 +75,7 @@ static void add_job(struct text_table *table, const struct json *job)
     text_table_add(table, "%s", state);
     text_table_set_colour(table, format_state_colour(state));
     add_gpus(table, job);
+    add_partner(table, job);
     text_table_add(table, "%s",
                    format_duration(text, sizeof text, compute_elapsed_s(job)));
     text_table_add(table, "%s", format_progress(text, sizeof text, job));

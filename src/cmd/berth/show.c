@@ -7,6 +7,8 @@
 #include "cmd/berth/format.h"
 #include "cmd/berth/terminal.h"
 
+#define SHARING_MAX 10 /* lines of times that it shared GPUs */
+
 static const struct flag show_flags[] = {
     FLAG_JSON,
     CONNECTION_FLAGS,
@@ -145,6 +147,52 @@ static void print_gpu_use(const struct json *job)
         printf("%-12s %.0f %% of the time\n", "gpu busy", 100 * busy);
 }
 
+/* What a job kept of its speed beside another: ", keeps 83 % of its speed (job 7: 71 %)". */
+static void print_kept(const struct json *pair, const char *verb, double beside)
+{
+    double kept = json_number_or(pair, "kept", NAN);
+    double other = json_number_or(pair, "beside_kept", NAN);
+    if (!isnan(kept))
+        printf(", %s %.0f %% of its speed", verb, 100 * kept);
+    if (!isnan(kept) && !isnan(other))
+        printf(" (job %.0f: %.0f %%)", beside, 100 * other);
+}
+
+/* The job that it shares its GPUs with now. */
+static void print_partner(const struct json *job)
+{
+    double beside = json_number_or(job, "beside", NAN);
+    const struct json *pair = json_item(json_get(job, "sharing"), 0);
+    if (isnan(beside))
+        return;
+    printf("%-12s job %.0f", "beside", beside);
+    if (json_number_or(pair, "beside", NAN) == beside && !json_get(pair, "to"))
+        print_kept(pair, "keeps", beside);
+    putchar('\n');
+}
+
+/* The times that it shared GPUs, newest first. */
+static void print_sharing(const struct json *job)
+{
+    const struct json *list = json_get(job, "sharing");
+    char text[64];
+    size_t count = json_count(list);
+    for (size_t i = 0; i < count && i < SHARING_MAX; i++) {
+        const struct json *pair = json_item(list, i);
+        double beside = json_number_or(pair, "beside", 0);
+        printf("%-12s %s beside job %.0f", i ? "" : "shared",
+               format_duration(text, sizeof text, json_number_or(pair, "shared_s", 0)),
+               beside);
+        print_kept(pair, "kept", beside);
+        printf(", gained %.3g GPU-s", json_number_or(pair, "gained_gpu_s", 0));
+        if (json_number_or(pair, "lost_gpu_s", 0) > 0)
+            printf(", lost %.3g by stops", json_number_or(pair, "lost_gpu_s", 0));
+        putchar('\n');
+    }
+    if (count > SHARING_MAX)
+        printf("%-12s and %zu times before\n", "", count - SHARING_MAX);
+}
+
 static void print_job(const struct json *job)
 {
     char text[64];
@@ -162,7 +210,7 @@ static void print_job(const struct json *job)
     print_number("gpus", job, "gpus", "");
     print_line("types", json_text_or(job, "types", NULL));
     print_placement(job);
-    print_number("beside", job, "beside", "");
+    print_partner(job);
     print_line("progress", format_progress(text, sizeof text, job));
     print_number("step", progress, "step", "");
     print_number("steps", progress, "steps", "");
@@ -179,6 +227,7 @@ static void print_job(const struct json *job)
     print_number("attempt", job, "attempt", "");
     print_number("preemptions", job, "preemptions", "");
     print_preemptions(job);
+    print_sharing(job);
     print_number("exit code", job, "exit_code", "");
     print_line("entity", json_text_or(job, "entity", NULL));
     if (json_number_or(job, "array_id", 0) > 0)
