@@ -126,6 +126,11 @@ static void end_job(uint64_t id, int64_t end_ns)
         "1, 0, 0, 0, 0, 0)",
         (long long)end_ns - 1, (unsigned long long)id);
     run(sql);
+    snprintf(sql, sizeof sql,
+             "INSERT INTO shared VALUES (%llu, %llu, 1, %lld, 1, 0, 0, 0, 0, -1, 0, 0, "
+             "1, 1)",
+             (unsigned long long)id, (unsigned long long)id + 1, (long long)end_ns);
+    run(sql);
 }
 
 /* Delete every job that ended before, but for 'spared': how many there were. */
@@ -209,8 +214,10 @@ static void of_a_pruned_job_nothing_is_left_and_nothing_is_counted(void **state)
         end_job(id, SECONDS(id));
     commit();
     assert_int_equal(prune_all(SECONDS(61)), 59);
-    static const char *const tables[] = { "job WHERE id", "event WHERE job",
-                                          "ledger WHERE victim", "launch WHERE id" };
+    static const char *const tables[] = {
+        "job WHERE id",    "event WHERE job",  "ledger WHERE victim",
+        "launch WHERE id", "shared WHERE job", "shared WHERE beside"
+    };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         char sql[100];
         snprintf(sql, sizeof sql, "SELECT count(*) FROM %s BETWEEN 2 AND 60",
