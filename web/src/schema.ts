@@ -511,6 +511,8 @@ export interface Event {
   class?: string;
   /** how many (submitted, changed), or which (foreign) */
   gpus?: number | number[];
+  /** placed, resizing: on GPUs that it shares with this job */
+  beside?: number;
   seats?: {
     node: number;
     gpus: number[];

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { readReport } from "../src/data";
 import { amount, change, moment, plain, scaleForAll, scaled } from "../src/parts/format";
 import { isCovered, layOut } from "../src/parts/gantt_rows";
-import { piecesOf } from "../src/parts/lanes";
+import { assignLanes, piecesOf } from "../src/parts/lanes";
 import { clock, even, logNumbers, logTimes } from "../src/parts/ticks";
 import { Window } from "../src/parts/window";
 
@@ -94,6 +94,19 @@ test("who shares a GPU has half of its row while it lasts", () => {
   );
   assert.deepEqual(pieces.get(guests[1]!), [{ from: 10, to: 20, lane: 1, beside: 1 }]);
   assert.equal(pieces.get(later), undefined);
+});
+
+test("what is expected of a job stays in its half, and one that is left alone has the row", () => {
+  const span = (job: number, start: number, end: number, ended: number) => ({ gpu: 0, start, end, job, class: 0, ended, lane: 0 });
+  const lanesOf = (spans: ReturnType<typeof span>[]): number[][] => {
+    assignLanes(spans, 4);
+    return spans.map(({ job, lane }) => [job, lane]);
+  };
+  const shared = [span(9, 0, 10, 3), span(5, 2, 10, 3), span(5, 10, 20, 4), span(9, 10, 30, 4)];
+  assert.deepEqual(lanesOf(shared), [[9, 0], [5, 1], [5, 1], [9, 0]]);
+  assert.deepEqual(piecesOf(shared).get(shared[3]!)?.map((piece) => piece.lane), [0, undefined]);
+  const next = [span(1, 0, 10, 0), span(2, 5, 20, 0), span(3, 12, 20, 0), span(4, 20, 30, 0)];
+  assert.deepEqual(lanesOf(next), [[1, 0], [2, 1], [3, 0], [4, 0]]);
 });
 
 test("what is narrower than a pixel is painted once, and a job beside one that stayed longer always", () => {

@@ -10,6 +10,7 @@ import { h, styled, type Child } from "./dom";
 import { clockTime, gpuTime, span as howLong } from "./format";
 import { GanttChart } from "./gantt_chart";
 import { layOut, type Rows } from "./gantt_rows";
+import { assignLanes } from "./lanes";
 import { jobColour } from "./palette";
 import { besideWords } from "./sharing";
 import { Window } from "./window";
@@ -120,29 +121,13 @@ class Layout {
       this.add({ job: 0, attempt: 0, class: "be", node, gpus }, since, this.now, FOREIGN);
   }
 
-  /** The second of two jobs that share a GPU gets the other half of its row. */
-  private assignLanes(): void {
-    const until = this.gpus.map(() => [-Infinity, -Infinity]);
-    const last = this.gpus.map(() => [0, 0]); // the jobs that were in its lanes
-    for (const bar of this.bars) {
-      const ends = until[bar.gpu] ?? [];
-      const jobs = last[bar.gpu] ?? [];
-      const isFree = (lane: number): boolean => bar.start >= (ends[lane] ?? 0) - 1e-6;
-      // What is expected of a job stays in the lane of what it did.
-      const stays = bar.ended === PLANNED && jobs[1] === bar.job && isFree(1) && Math.abs(bar.start - (ends[1] ?? 0)) < 1e-6;
-      bar.lane = stays || !isFree(0) ? 1 : 0;
-      ends[bar.lane] = bar.end;
-      jobs[bar.lane] = bar.job;
-    }
-  }
-
   make(ahead: number): Rows {
     this.addPast();
     this.addPresent();
     this.addPending(ahead);
     this.addForeign();
     this.bars.sort((a, b) => a.start - b.start || a.job - b.job);
-    this.assignLanes();
+    assignLanes(this.bars, PLANNED);
     const { gpus, bars: spans } = this;
     const gantt: Gantt = { from: this.from - this.base, to: this.now - this.base, gpus, spans, complete: true };
     const clock = (time: number, step: number): string => clockTime(this.base + time, step);
