@@ -2,11 +2,13 @@
 #include "metrics/timeline.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
 #include "base/json_write.h"
 #include "base/memory.h"
+#include "metrics/pair_ledger.h"
 #include "model/cluster.h"
 #include "model/event_record.h"
 
@@ -167,8 +169,10 @@ void timeline_init(struct timeline *timeline, struct arena *run,
     for (node_id n = 1; n < cluster->node_count; n++)
         timeline->first_gpu[n] =
             timeline->first_gpu[n - 1] + cluster->nodes[n - 1].gpu_count;
-    if (chart)
+    if (chart) {
         timeline->bars = arena_array(run, struct timeline_bar, TIMELINE_BARS);
+        timeline->pairs = arena_array(run, struct timeline_pair, TIMELINE_PAIRS);
+    }
     if (trace)
         write_tracks(timeline);
 }
@@ -178,6 +182,24 @@ void timeline_event(void *self, const struct view *view, const struct event *eve
     struct timeline *timeline = self;
     struct event_record record = event_record_make(0, view, event);
     occupancy_apply(&timeline->occupancy, &record);
+}
+
+void timeline_add_pair(void *self, const struct pair_entry *entry)
+{
+    struct timeline *timeline = self;
+    double kept[2] = { pair_entry_kept(entry, 0), pair_entry_kept(entry, 1) };
+    const struct timeline_pair *last =
+        timeline->pair_count ? &timeline->pairs[timeline->pair_count - 1] : NULL;
+    double from_s = (double)entry->from_ns * 1e-9;
+    bool is_told = last && last->from_s == from_s && last->jobs[0] == entry->jobs[0] &&
+                   last->jobs[1] == entry->jobs[1];
+    if (entry->to_ns < 0 || isnan(kept[0]) || is_told ||
+        timeline->pair_count == TIMELINE_PAIRS)
+        return;
+    timeline->pairs[timeline->pair_count++] =
+        (struct timeline_pair){ .jobs = { entry->jobs[0], entry->jobs[1] },
+                                .from_s = from_s,
+                                .kept = { kept[0], kept[1] } };
 }
 
 /* Write the spans of a job that still holds GPUs, and clear its tracks. */

@@ -17,6 +17,7 @@
 #include "model/view.h"
 
 struct arena;
+struct pair_entry;
 
 /* How a bar ends; the numbers are those of the report's data. */
 enum timeline_end {
@@ -36,8 +37,15 @@ struct timeline_bar {
     uint32_t lane; /* 1: the GPU was in use by another job at the start */
 };
 
+/* Two jobs that shared GPUs from then on, and the parts of their speed that they kept. */
+struct timeline_pair {
+    uint64_t jobs[2];
+    double from_s, kept[2];
+};
+
 #define TIMELINE_GPUS 64
 #define TIMELINE_BARS 20000
+#define TIMELINE_PAIRS 20000
 
 struct timeline {
     struct occupancy occupancy;
@@ -49,13 +57,18 @@ struct timeline {
     bool *has_second_track; /* by GPU: it has been named                  */
     struct timeline_bar *bars;
     uint32_t bar_count;
-    bool is_full; /* more bars than there is room for */
+    bool is_full;                /* more bars than there is room for */
+    struct timeline_pair *pairs; /* the first so many */
+    uint32_t pair_count;
 };
 
 /* 'chart': keep bars for a Gantt chart. */
 void timeline_init(struct timeline *timeline, struct arena *run,
                    const struct view *view, FILE *trace, bool chart);
 void timeline_event(void *self, const struct view *view, const struct event *event);
+
+/* For the observer of a pair ledger: keep the pair once it has ended. */
+void timeline_add_pair(void *self, const struct pair_entry *entry);
 
 /* Close what is still open, and the trace. */
 void timeline_end(struct timeline *timeline, int64_t now_ns);

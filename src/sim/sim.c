@@ -609,6 +609,10 @@ static int set_up(struct sim *sim, struct error *err)
         engine_add_observer(&sim->engine,
                             (struct engine_observer){ .event = timeline_event,
                                                       .self = &sim->timeline });
+        if (setup->chart) {
+            sim->ledger.pairs.observe = timeline_add_pair;
+            sim->ledger.pairs.context = &sim->timeline;
+        }
     }
     if (setup->observer.event)
         engine_add_observer(&sim->engine, setup->observer);
@@ -643,6 +647,10 @@ static void fill_result(struct sim *sim, struct sim_result *result)
         memcpy(result->chart, sim->timeline.bars, bytes);
         result->chart_count = sim->timeline.bar_count;
         result->chart_full = sim->timeline.is_full;
+        bytes = sim->timeline.pair_count * sizeof *result->pairs;
+        result->pairs = memory_checked(malloc(bytes + 1));
+        memcpy(result->pairs, sim->timeline.pairs, bytes);
+        result->pair_count = sim->timeline.pair_count;
     }
     const struct histogram *decide_ns = &sim->engine.decide_ns;
     struct sim_cost *cost = &result->cost;
@@ -708,5 +716,7 @@ int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
 void sim_result_release(struct sim_result *result)
 {
     free(result->chart);
+    free(result->pairs);
     result->chart = NULL;
+    result->pairs = NULL;
 }

@@ -77,6 +77,8 @@ struct sim_result {
     struct timeline_bar *chart; /* free() it */
     uint32_t chart_count;
     bool chart_full;
+    struct timeline_pair *pairs; /* of the chart; free() it */
+    uint32_t pair_count;
 };
 
 /* -EINVAL for wrong input, with a sentence. */

@@ -254,6 +254,23 @@ static struct json *gantt_gpus(const struct cluster *cluster)
     return array;
 }
 
+/* Jobs that shared GPUs: both, since when, what each kept of its speed. */
+static struct json *gantt_pairs(const struct sim_result *result)
+{
+    struct json *pairs = json_new_array();
+    for (uint32_t i = 0; i < result->pair_count; i++) {
+        const struct timeline_pair *pair = &result->pairs[i];
+        struct json *row = json_new_array();
+        json_add_count(row, (int64_t)pair->jobs[0]);
+        json_add_count(row, (int64_t)pair->jobs[1]);
+        json_add_number(row, pair->from_s);
+        json_add_number(row, pair->kept[0]);
+        json_add_number(row, pair->kept[1]);
+        json_add(pairs, row);
+    }
+    return pairs;
+}
+
 static struct json *gantt_page(const struct comparison *comparison,
                                const struct sim_result *result)
 {
@@ -280,6 +297,8 @@ static struct json *gantt_page(const struct comparison *comparison,
     json_put_number(object, "to_s", to_s);
     json_put(object, "gpus", gantt_gpus(comparison->cluster));
     json_put(object, "spans", spans);
+    if (result->pair_count > 0)
+        json_put(object, "pairs", gantt_pairs(result));
     json_put_flag(object, "complete",
                   !result->chart_full &&
                       comparison->cluster->gpu_count <= TIMELINE_GPUS);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "metrics/pair_ledger.h"
 #include "metrics/timeline.h"
 #include "support/world.h"
 
@@ -183,6 +184,30 @@ static void two_jobs_that_share_a_gpu_have_tracks_of_their_own(void **state)
     world_release(&w);
 }
 
-RUN_CASES(TEST(every_stay_on_every_gpu_is_a_bar),
+static void what_a_pair_kept_is_told_once_it_has_ended(void **state)
+{
+    struct world w;
+    struct timeline timeline;
+    struct pair_entry pair = { .jobs = { 1, 2 },
+                               .from_ns = SECONDS(5),
+                               .to_ns = -1,
+                               .shared_ns = SECONDS(10),
+                               .alone_s = { 8, 6 } };
+    world_init(&w, 1, 1);
+    timeline_init(&timeline, &w.arena, &w.state.view, NULL, true);
+    timeline_add_pair(&timeline, &pair);
+    assert_int_equal(timeline.pair_count, 0);
+    pair.to_ns = SECONDS(15);
+    timeline_add_pair(&timeline, &pair);
+    timeline_add_pair(&timeline, &pair); /* its stop was booked as well */
+    assert_int_equal(timeline.pair_count, 1);
+    assert_near(timeline.pairs[0].kept[0], 0.8, 1e-9);
+    assert_near(timeline.pairs[0].kept[1], 0.6, 1e-9);
+    timeline_release(&timeline);
+    world_release(&w);
+}
+
+RUN_CASES(TEST(what_a_pair_kept_is_told_once_it_has_ended),
+          TEST(every_stay_on_every_gpu_is_a_bar),
           TEST(the_trace_is_json_with_the_same_bars),
           TEST(two_jobs_that_share_a_gpu_have_tracks_of_their_own));

@@ -41,11 +41,20 @@ export interface Span {
   lane: number; // 1: came to a GPU that somebody had already
 }
 
+/** What a job kept of its speed alone beside another, from then on. */
+export interface Kept {
+  job: number;
+  beside: number;
+  from: number;
+  kept: number;
+}
+
 export interface Gantt {
   from: number;
   to: number;
   gpus: string[];
   spans: Span[];
+  kept?: Kept[]; // by the start
   complete: boolean;
 }
 
@@ -164,6 +173,14 @@ function readSpan(value: unknown): Span {
   return { gpu, start, end, job, class: kind, ended, lane };
 }
 
+/** A pair is two of them: one for each job. */
+function readPairs(value: unknown): Kept[] {
+  return list(value).flatMap((row) => {
+    const [one = 0, other = 0, from = 0, kept = 0, otherKept = 0] = numbers(row);
+    return [{ job: one, beside: other, from, kept }, { job: other, beside: one, from, kept: otherKept }];
+  });
+}
+
 function readGantt(value: unknown): Gantt | undefined {
   const from = fields(value);
   const gpus = list(from["gpus"]).map(text);
@@ -174,6 +191,7 @@ function readGantt(value: unknown): Gantt | undefined {
     to: number(from["to_s"]),
     gpus,
     spans: spans.filter((span) => span.gpu >= 0 && span.gpu < gpus.length),
+    kept: readPairs(from["pairs"]),
     complete: from["complete"] !== false,
   };
 }

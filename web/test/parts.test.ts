@@ -6,6 +6,7 @@ import { readReport } from "../src/data";
 import { amount, change, moment, plain, scaleForAll, scaled } from "../src/parts/format";
 import { isCovered, layOut } from "../src/parts/gantt_rows";
 import { assignLanes, piecesOf } from "../src/parts/lanes";
+import { besidesOf } from "../src/parts/sharing";
 import { clock, even, logNumbers, logTimes } from "../src/parts/ticks";
 import { Window } from "../src/parts/window";
 
@@ -107,6 +108,19 @@ test("what is expected of a job stays in its half, and one that is left alone ha
   assert.deepEqual(piecesOf(shared).get(shared[3]!)?.map((piece) => piece.lane), [0, undefined]);
   const next = [span(1, 0, 10, 0), span(2, 5, 20, 0), span(3, 12, 20, 0), span(4, 20, 30, 0)];
   assert.deepEqual(lanesOf(next), [[1, 0], [2, 1], [3, 0], [4, 0]]);
+});
+
+test("a report says beside whom a job was, and what it kept where that is known", () => {
+  const spans = [
+    [0, 0, 30, 1, 0, 0],
+    [0, 5, 10, 2, 0, 0, 1],
+    [0, 10, 20, 3, 0, 0, 1],
+  ];
+  const report = readReport({ runs: [{ policy: "x", gantt: { from_s: 0, to_s: 30, gpus: ["n/0"], spans, pairs: [[1, 2, 5.5, 0.8, 0.456]] } }] });
+  const rows = layOut(report.runs[0]!.gantt!);
+  const [host, guest] = rows.byGpu[0]!;
+  assert.deepEqual(besidesOf(rows, host!), ["job 2, keeps 80 % of its speed", "job 3"]);
+  assert.deepEqual(besidesOf(rows, guest!), ["job 1, keeps 46 % of its speed"]);
 });
 
 test("what is narrower than a pixel is painted once, and a job beside one that stayed longer always", () => {

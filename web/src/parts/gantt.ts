@@ -8,6 +8,7 @@ import { amount, moment } from "./format";
 import { GanttChart, type Words } from "./gantt_chart";
 import { layOut, type Rows } from "./gantt_rows";
 import { jobColour } from "./palette";
+import { besidesOf } from "./sharing";
 import { Window } from "./window";
 
 const CLASSES = ["best effort", "trial"];
@@ -30,7 +31,6 @@ function describe(rows: Rows, span: Span): Child[] {
   const gang = new Set(
     rows.gantt.spans.filter((s) => s.job === span.job && s.start <= span.start && s.end > span.start).map((s) => s.gpu),
   );
-  const others = new Set(rows.shared.get(span)?.flatMap((piece) => piece.beside ?? []));
   const line = (name: string, value: string): HTMLElement => h("tr", {}, h("th", {}, name), h("td", {}, value));
   return [
     h("p", {}, `Job ${span.job} · ${CLASSES[span.class] ?? ""}`),
@@ -41,7 +41,7 @@ function describe(rows: Rows, span: Span): Child[] {
       line("from", moment(span.start, 3)),
       line("to", moment(span.end, 3)),
       line("for", amount(span.end - span.start, "s")),
-      ...(others.size > 0 ? [line("beside", [...others].map((job) => `job ${job}`).join(", "))] : []),
+      ...besidesOf(rows, span).map((words, i) => line(i === 0 ? "beside" : "", words)),
       line("then", ENDS[span.ended] ?? ""),
     ),
   ];

@@ -1,8 +1,10 @@
 // sharing.ts - jobs that share GPUs: who is beside whom, what each keeps of its speed, what that brought.
 
+import type { Span } from "../data";
 import type { Job, Shared, SharingTotals } from "../schema";
 import { h, type Child } from "./dom";
 import { dayTime, gpuTime, plain, span } from "./format";
+import type { Rows } from "./gantt_rows";
 
 export function percent(part: number): string {
   return `${Math.round(100 * part)} %`;
@@ -12,6 +14,17 @@ export function percent(part: number): string {
 export function besideWords({ beside, kept }: Pick<Job, "beside" | "kept">): string | undefined {
   if (beside === undefined) return undefined;
   return `job ${beside}${kept === undefined ? "" : `, keeps ${percent(kept)} of its speed`}`;
+}
+
+/** The jobs beside it, and how much of its speed it kept beside each, where that is known. */
+export function besidesOf({ gantt, shared }: Rows, bar: Span): string[] {
+  const words = new Map<number, string>();
+  for (const { beside, from, to } of shared.get(bar) ?? []) {
+    if (beside === undefined || words.has(beside)) continue;
+    const kept = gantt.kept?.find((one) => one.job === bar.job && one.beside === beside && one.from >= from - 1e-6 && one.from < to)?.kept;
+    words.set(beside, besideWords({ beside, ...(kept === undefined ? {} : { kept }) }) ?? "");
+  }
+  return [...words.values()];
 }
 
 const linkTo = (job: number): HTMLElement => h("a", { href: `#/job/${job}` }, String(job));
