@@ -189,7 +189,7 @@ export interface Job {
   beside?: number;
   /** the part of its speed alone that it has kept beside that job so far; absent: unknown, or another user's job */
   kept?: number;
-  /** each time that it shared GPUs, newest first; in the answer to one job */
+  /** each time that it shared GPUs, newest first; in the answer to one job, to its owner */
   sharing?: Shared[];
   /** that its rates are learned with; in the answer to one job */
   kind?: string;

@@ -596,7 +596,8 @@ void job_query_write(struct routes *routes, const struct caller *caller, uint64_
     put_gpu_memory(&reply->body, store_reader(facts.store), id);
     if (record.words.preemptions > 0)
         put_preemptions(&reply->body, store_reader(facts.store), id);
-    pair_figures_write_job(&facts, id, &reply->body);
+    if (!record.words.private)
+        pair_figures_write_job(&facts, id, &reply->body);
     job_id job = daemon_find(routes->daemon, id);
     if (job != JOB_NONE) {
         rates_write_job(&reply->body, &facts.engine->state, job);
