@@ -10,6 +10,7 @@
 #include "model/plan.h"
 #include "model/state_rates.h"
 #include "policy/policy.h"
+#include "predict/pair_completion.h"
 #include "predict/rate_completion.h"
 
 #define ROUND_BYTES (256 * 1024)
@@ -167,6 +168,8 @@ static void learn_rates(struct engine *engine)
     struct state *state = &engine->state;
     if (rate_table_is_stale(&state->rates))
         rate_completion_update(&state->rates, mark_kind, engine);
+    if (state->pairs.stale)
+        pair_completion_update(&state->pairs, &state->rates, mark_kind, engine);
     if (state->rated_count > 0)
         state_rate_jobs(state, tell_rated, engine);
 }

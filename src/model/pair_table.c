@@ -5,8 +5,9 @@
 
 #include "base/hash.h"
 
-#define MEMORY 16    /* reports a mean reaches back                       */
-#define KEPT_MAX 1.5 /* of the rate alone: what is more was not alone then */
+#define MEMORY 16           /* reports a mean reaches back                       */
+#define KEPT_MAX 1.5        /* of the rate alone: what is more was not alone then */
+#define FOUR_IN_FIVE 1.2816 /* deviations to either side */
 
 static uint64_t key_of(uint64_t kind, uint64_t beside, uint32_t type)
 {
@@ -50,6 +51,58 @@ static struct pair_row *add_row(struct pair_table *pairs, uint64_t kind,
     return &pairs->rows[at];
 }
 
+/* --- what was not measured ---------------------------------------------------------------- */
+
+static uint32_t first_slot(uint64_t kind)
+{
+    return (uint32_t)hash_mix(kind) & (PAIR_FIT_SLOTS - 1);
+}
+
+uint32_t pair_fit_find(const struct pair_fit *fit, uint64_t kind)
+{
+    for (uint32_t at = first_slot(kind); fit->slots[at];
+         at = (at + 1) & (PAIR_FIT_SLOTS - 1))
+        if (fit->kinds[fit->slots[at] - 1].kind == kind)
+            return fit->slots[at] - 1u;
+    return PAIR_FIT_KINDS;
+}
+
+uint32_t pair_fit_add(struct pair_fit *fit, uint64_t kind)
+{
+    uint32_t found = pair_fit_find(fit, kind);
+    uint32_t at = first_slot(kind);
+    if (found < PAIR_FIT_KINDS || fit->count == PAIR_FIT_KINDS)
+        return found;
+    while (fit->slots[at])
+        at = (at + 1) & (PAIR_FIT_SLOTS - 1);
+    fit->kinds[fit->count] = (struct pair_fit_kind){ .kind = kind };
+    fit->slots[at] = (uint8_t)++fit->count;
+    return fit->count - 1;
+}
+
+bool pair_table_estimate(const struct pair_table *pairs, uint64_t kind, uint64_t beside,
+                         uint32_t type, struct pair_estimate *ret_estimate)
+{
+    const struct pair_fit *fit = &pairs->fits[type];
+    uint32_t a = pair_fit_find(fit, kind);
+    uint32_t b = pair_fit_find(fit, beside);
+    if (a == PAIR_FIT_KINDS || b == PAIR_FIT_KINDS)
+        return false;
+    const struct pair_fit_kind *own = &fit->kinds[a];
+    const struct pair_fit_kind *other = &fit->kinds[b];
+    double kept = fit->common + own->bears + other->spares;
+    double width = FOUR_IN_FIVE * fit->deviation;
+    *ret_estimate = (struct pair_estimate){
+        .kept = fmin(fmax(kept, 0), 1),
+        .low = fmin(fmax(kept - width, 0), 1),
+        .high = fmin(fmax(kept + width, 0), 1),
+        .sure = own->beside >= PAIR_WITNESSES && other->beside >= PAIR_WITNESSES,
+    };
+    return true;
+}
+
+/* --- measuring ------------------------------------------------------------------------ */
+
 void pair_table_restore(struct pair_table *pairs, const struct pair_row *row)
 {
     if (!(row->mean >= 0 && row->mean <= KEPT_MAX) || row->count == 0 ||
@@ -58,6 +111,7 @@ void pair_table_restore(struct pair_table *pairs, const struct pair_row *row)
     struct pair_row *own = add_row(pairs, row->kind, row->beside, row->type);
     own->mean = own->kept = row->mean;
     own->count = row->count;
+    pairs->stale |= (uint32_t)1 << row->type;
 }
 
 bool pair_table_measure(struct pair_table *pairs, uint64_t kind, uint64_t beside,
@@ -73,5 +127,6 @@ bool pair_table_measure(struct pair_table *pairs, uint64_t kind, uint64_t beside
     if (row->count < PAIR_SURE || (!sure && fabs(row->mean - row->kept) < PAIR_NOTED))
         return false;
     row->kept = row->mean;
+    pairs->stale |= (uint32_t)1 << type;
     return true;
 }

@@ -1,6 +1,8 @@
 /* sharing.c - how fast two jobs run that share their accelerators. */
 #include "model/sharing.h"
 
+#include <math.h>
+
 #include "base/hash.h"
 #include "model/pair_table.h"
 #include "model/rate_table.h"
@@ -72,35 +74,63 @@ static const struct pair_row *find_row(const struct throughput *table,
 }
 
 /*
- * What two keep that take turns: all, if both together are busy for less than all of the time,
- * else their part of it.  Those that compute at once may keep more.
+ * What each of two keeps of which nothing more is known.  Those that take turns keep all if both
+ * together are busy for less than all of the time, else their part of it; those that compute at
+ * once may keep more.
  */
-static void apply_busy(const struct throughput *table, const struct job *a,
-                       const struct job *b, uint32_t type, double ret_kept[2])
+static double untried_part(const struct throughput *table, const struct job *a,
+                           const struct job *b, uint32_t type)
 {
     if (!table->learned || !a->learned || !b->learned || type >= TYPES_MAX)
-        return;
+        return SHARED_SPEED;
     double of_a = (double)table->learned->kinds[a->learned - 1].busy[type];
     double of_b = (double)table->learned->kinds[b->learned - 1].busy[type];
     if (!(of_a > 0 && of_b > 0))
-        return;
+        return SHARED_SPEED;
     double kept = of_a + of_b > 1 ? 1 / (of_a + of_b) : 1;
-    if (table->rules.overlaps && kept < SHARED_SPEED)
-        kept = SHARED_SPEED;
-    ret_kept[0] = ret_kept[1] = kept;
+    return table->rules.overlaps && kept < SHARED_SPEED ? SHARED_SPEED : kept;
 }
 
-/* What each keeps, as far as it was measured; false if that is not worth it. */
-static bool apply_measured(const struct throughput *table, const struct job *a,
-                           const struct job *b, uint32_t type, double ret_kept[2])
+/* What is expected of a job beside another; false: nothing more than of any. */
+static bool find_estimate(const struct throughput *table, const struct job *job,
+                          const struct job *beside, uint32_t type,
+                          struct pair_estimate *ret_estimate)
 {
-    const struct pair_row *of_a = find_row(table, a, b, type);
-    const struct pair_row *of_b = find_row(table, b, a, type);
-    if (of_a)
-        ret_kept[0] = of_a->kept;
-    if (of_b)
-        ret_kept[1] = of_b->kept;
-    return !of_a || !of_b || of_a->kept + of_b->kept >= SHARED_WORTH;
+    if (!table->beside || !table->learned || !job->learned || !beside->learned ||
+        type >= TYPES_MAX)
+        return false;
+    const struct rate_kind *kinds = table->learned->kinds;
+    return pair_table_estimate(table->beside, kinds[job->learned - 1].hash,
+                               kinds[beside->learned - 1].hash, type, ret_estimate);
+}
+
+struct sharing_part sharing_part(const struct throughput *table, const struct job *job,
+                                 const struct job *beside, uint32_t type)
+{
+    const struct pair_row *row = find_row(table, job, beside, type);
+    if (row)
+        return (struct sharing_part){ SHARING_MEASURED, row->kept, row->kept };
+    struct pair_estimate estimate;
+    double untried = untried_part(table, job, beside, type);
+    if (!find_estimate(table, job, beside, type, &estimate))
+        return (struct sharing_part){ SHARING_UNKNOWN, untried, 1 };
+    if (!estimate.sure)
+        return (struct sharing_part){ SHARING_ESTIMATED, fmax(estimate.kept, untried), 1 };
+    return (struct sharing_part){ SHARING_ESTIMATED, estimate.kept, estimate.high };
+}
+
+/* What each keeps, as far as anything tells; false if that is not worth it. */
+static bool apply_learned(const struct throughput *table, const struct job *a,
+                          const struct job *b, uint32_t type, double ret_kept[2])
+{
+    struct sharing_part parts[2] = { sharing_part(table, a, b, type),
+                                     sharing_part(table, b, a, type) };
+    for (uint32_t i = 0; i < 2; i++)
+        if (parts[i].basis != SHARING_UNKNOWN)
+            ret_kept[i] = parts[i].kept;
+    bool both =
+        (parts[0].basis == SHARING_MEASURED) == (parts[1].basis == SHARING_MEASURED);
+    return !both || parts[0].most + parts[1].most >= SHARED_WORTH;
 }
 
 bool sharing_rates(const struct throughput *table, const struct job *a,
@@ -114,12 +144,12 @@ bool sharing_rates(const struct throughput *table, const struct job *a,
         return ret_rates[0] > 0;
     const struct sharing *of_a = find_model(table, a, type);
     const struct sharing *of_b = find_model(table, b, type);
-    double kept[2] = { SHARED_SPEED, SHARED_SPEED };
+    double untried = untried_part(table, a, b, type);
+    double kept[2] = { untried, untried };
     ret_rates[0] = ret_rates[1] = 0;
-    apply_busy(table, a, b, type, kept);
     if (of_a && of_b && !apply_model(of_a, of_b, gpus, kept))
         return false;
-    if (!apply_measured(table, a, b, type, kept))
+    if (!apply_learned(table, a, b, type, kept))
         return false;
     double rate_a = throughput_rate(table, a, type, gpus, spread) * kept[0];
     double rate_b = throughput_rate(table, b, type, gpus, spread) * kept[1];

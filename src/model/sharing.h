@@ -9,7 +9,13 @@
  * and must not share if both together need more memory than there is, or if the gang has
  * more than one GPU: all measurements of that failed.  Of learned kinds it is what they were
  * measured to keep (pair_table.h); a pair that makes less than SHARED_WORTH together must
- * not share again.  Other jobs keep SHARED_SPEED of their rate alone with any partner.
+ * not share again.  Where they were not measured beside each other it is what follows from their
+ * parts beside others.  Other jobs keep SHARED_SPEED of their rate alone with any partner.
+ *
+ * No pair is refused for good on thin evidence.  An estimate counts as it is only where both kinds
+ * were measured beside PAIR_WITNESSES kinds; else it may raise what is expected above
+ * SHARED_SPEED, and not lower it.  One that counts refuses a pair only if even the upper ends of
+ * both parts make less than SHARED_WORTH, and each pair that is measured changes it.
  *
  * By rules of consent (struct sharing_rules) only jobs share that said so, of one user unless
  * all may, if both fit in memory and their rates alone are known: a first interval, which may
@@ -33,6 +39,18 @@ struct throughput;
 bool sharing_rates(const struct throughput *table, const struct job *a,
                    const struct job *b, uint32_t type, uint32_t gpus, bool spread,
                    double ret_rates[2]);
+
+enum sharing_basis { SHARING_UNKNOWN, SHARING_ESTIMATED, SHARING_MEASURED };
+
+/* The part of its rate alone that a job keeps, of a learned kind. */
+struct sharing_part {
+    enum sharing_basis basis;
+    double kept; /* as policies count it    */
+    double most; /* it may be this much */
+};
+
+struct sharing_part sharing_part(const struct throughput *table, const struct job *job,
+                                 const struct job *beside, uint32_t type);
 
 /*
  * Whether that is known: measured, or by the model, which knows how much memory its kinds

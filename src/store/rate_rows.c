@@ -110,11 +110,12 @@ static uint32_t find_type(const struct cluster *cluster, const char *name)
     return bit ? (uint32_t)__builtin_ctz(bit) : TYPE_NONE;
 }
 
-/* Rows of types that the cluster has not are left: it may have them again. */
+/* The newest rows, oldest first.  Those of types that the cluster has not are left: it may again. */
 static int read_pairs(struct db *db, struct state *state, struct error *err)
 {
-    struct db_query *query = db_prepare(db, "SELECT kind, beside, type, kept, count "
-                                            "FROM pair ORDER BY at_ns DESC LIMIT ?");
+    struct db_query *query = db_prepare(
+        db, "SELECT kind, beside, type, kept, count FROM (SELECT * FROM pair "
+            "ORDER BY at_ns DESC LIMIT ?) ORDER BY at_ns");
     db_int(query, 1, PAIR_ROWS_MAX);
     int r;
     while ((r = db_next(query, err)) == 1) {
