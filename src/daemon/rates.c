@@ -72,28 +72,78 @@ static bool may_see(const struct rate_kind *kind, const char *user, bool all)
            strncmp(gpus - count, user, count) == 0;
 }
 
-/* What kinds keep of their rates beside others; one that has made room has no name. */
-static void write_pairs(struct buf *body, const struct state *state, const char *user,
-                        bool all, const char *only)
+/* Which kinds a caller is shown. */
+struct shown {
+    const struct rate_table *rates;
+    const char *user;
+    bool all;         /* kinds of all users */
+    const char *only; /* this kind, or NULL */
+};
+
+/* The kind, unless it has made room or is not shown to the caller. */
+static const struct rate_kind *find_shown(const struct shown *shown, uint64_t hash)
 {
-    const struct rate_table *rates = &state->rates;
+    uint32_t kind = map_find(&shown->rates->index, hash);
+    return kind != MAP_NONE &&
+                   may_see(&shown->rates->kinds[kind], shown->user, shown->all)
+               ? &shown->rates->kinds[kind]
+               : NULL;
+}
+
+static bool open_pair(struct buf *body, const struct shown *shown, uint64_t kind,
+                      uint64_t beside, uint32_t type, enum rate_basis basis)
+{
+    const struct rate_kind *own = find_shown(shown, kind);
+    const struct rate_kind *other = find_shown(shown, beside);
+    bool now = shown->only || basis == RATE_MEASURED ||
+               (own && other && own->jobs > 0 && other->jobs > 0);
+    if (!own || !other || !now || (shown->only && strcmp(shown->only, own->name) != 0))
+        return false;
+    json_write_open(body, NULL, '{');
+    json_write_text(body, "kind", own->name);
+    json_write_text(body, "beside", other->name);
+    json_write_text(body, "type", shown->rates->cluster->types[type].name);
+    json_write_text(body, "basis", rate_bases[basis]);
+    return true;
+}
+
+static void write_estimate(struct buf *body, const struct shown *shown,
+                           const struct pair_table *pairs, uint64_t kind,
+                           uint64_t beside, uint32_t type)
+{
+    struct pair_estimate estimate;
+    if (pair_table_find(pairs, kind, beside, type) ||
+        !pair_table_estimate(pairs, kind, beside, type, &estimate) ||
+        !open_pair(body, shown, kind, beside, type, RATE_ESTIMATED))
+        return;
+    json_write_number(body, "kept", estimate.kept);
+    json_write_number(body, "low", estimate.low);
+    json_write_number(body, "high", estimate.high);
+    json_write_close(body, '}');
+}
+
+/*
+ * What kinds keep of their rates beside others.  Estimates are of kinds that have jobs now, or of
+ * the one that is asked for.
+ */
+static void write_pairs(struct buf *body, const struct pair_table *pairs,
+                        const struct shown *shown)
+{
     json_write_open(body, "pairs", '[');
-    for (uint32_t i = 0; i < state->pairs.count; i++) {
-        const struct pair_row *row = &state->pairs.rows[i];
-        uint32_t kind = map_find(&rates->index, row->kind);
-        uint32_t beside = map_find(&rates->index, row->beside);
-        if (kind == MAP_NONE || beside == MAP_NONE ||
-            !may_see(&rates->kinds[kind], user, all) ||
-            !may_see(&rates->kinds[beside], user, all) ||
-            (only && strcmp(only, rates->kinds[kind].name) != 0))
+    for (uint32_t i = 0; i < pairs->count; i++) {
+        const struct pair_row *row = &pairs->rows[i];
+        if (!open_pair(body, shown, row->kind, row->beside, row->type, RATE_MEASURED))
             continue;
-        json_write_open(body, NULL, '{');
-        json_write_text(body, "kind", rates->kinds[kind].name);
-        json_write_text(body, "beside", rates->kinds[beside].name);
-        json_write_text(body, "type", rates->cluster->types[row->type].name);
         json_write_number(body, "kept", row->mean);
         json_write_count(body, "n", row->count);
         json_write_close(body, '}');
+    }
+    for (uint32_t t = 0; t < shown->rates->cluster->type_count; t++) {
+        const struct pair_fit *fit = &pairs->fits[t];
+        for (uint32_t a = 0; a < fit->count; a++)
+            for (uint32_t b = 0; b < fit->count; b++)
+                write_estimate(body, shown, pairs, fit->kinds[a].kind,
+                               fit->kinds[b].kind, t);
     }
     json_write_close(body, ']');
 }
@@ -118,7 +168,8 @@ static void show_rates(struct routes *routes, const struct http_request *request
             write_kind(&reply->body, &state->rates, k);
     }
     json_write_close(&reply->body, ']');
-    write_pairs(&reply->body, state, user.name, all, only);
+    write_pairs(&reply->body, &state->pairs,
+                &(struct shown){ &state->rates, user.name, all, only });
     buf_text(&reply->body, "}\n");
 }
 

@@ -75,10 +75,14 @@ class Rounds(Scene):
         self.paired(*jobs)
         until(lambda: all(self.pairs().get(key, {"n": 0})["n"] >= 3
                           for key in (("a", "b"), ("b", "a"))))
-        for row in self.pairs().values():
-            self.assertEqual(row["type"], "v100")
+        for (kind, beside), row in self.pairs().items():
+            self.assertEqual((row["type"], row["basis"]),
+                             ("v100", "estimated" if kind == beside else "measured"))
             self.assertGreater(row["kept"], 0.5) # they only sleep
-        self.assertRegex(self.says("rates"), r"\na +b +v100 +\d+ % +\d+\n")
+            self.assertTrue(kind != beside or row["low"] < row["kept"] < row["high"])
+        shown = self.says("rates")
+        self.assertRegex(shown, r"\na +b +v100 +\d+ % +measured +\d+\n")
+        self.assertRegex(shown, r"\na +a +v100 +\d+ % +\d+ % +\d+ % +estimated\n")
 
         # All of it is there after a restart.
         self.end(*jobs)

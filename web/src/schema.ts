@@ -266,10 +266,15 @@ export interface PairRate {
   /** the kind that it shared GPUs with */
   beside: string;
   type: string;
-  /** the part of its rate alone that it made */
+  /** estimated: by what both kinds keep beside others; of kinds that have jobs, or of the one asked for */
+  basis: "estimated" | "measured";
+  /** the part of its rate alone that it makes */
   kept: number;
-  /** reports that were measured */
-  n: number;
+  /** estimated: the part is above this and below high four times in five */
+  low?: number;
+  high?: number;
+  /** measured: reports */
+  n?: number;
 }
 
 export interface Why {

@@ -33,8 +33,21 @@ static const struct text_table_column pair_columns[] = {
     { "BESIDE", .min = 12 },
     { "TYPE" },
     { "KEEPS", .right = true },
+    { "FROM", .right = true, .spare = 2 },
+    { "TO", .right = true, .spare = 2 },
+    { "BASIS" },
     { "REPORTS", .right = true, .spare = 1 },
 };
+
+/* In percent, or nothing. */
+static void add_part(struct text_table *table, const struct json *pair, const char *key)
+{
+    double part = json_number_or(pair, key, NAN);
+    if (isnan(part))
+        text_table_add(table, "%s", "");
+    else
+        text_table_add(table, "%.0f %%", 100 * part);
+}
 
 /* What kinds make beside others on the same GPUs, as a part of what they make alone. */
 static void print_pairs(const struct json *pairs)
@@ -46,8 +59,15 @@ static void print_pairs(const struct json *pairs)
         text_table_add(&table, "%s", json_text_or(pair, "kind", ""));
         text_table_add(&table, "%s", json_text_or(pair, "beside", ""));
         text_table_add(&table, "%s", json_text_or(pair, "type", ""));
-        text_table_add(&table, "%.0f %%", 100 * json_number_or(pair, "kept", 0));
-        text_table_add(&table, "%.0f", json_number_or(pair, "n", 0));
+        double n = json_number_or(pair, "n", NAN);
+        add_part(&table, pair, "kept");
+        add_part(&table, pair, "low");
+        add_part(&table, pair, "high");
+        text_table_add(&table, "%s", json_text_or(pair, "basis", ""));
+        if (isnan(n))
+            text_table_add(&table, "%s", "");
+        else
+            text_table_add(&table, "%.0f", n);
     }
     putchar('\n');
     text_table_show(&table, stdout);
