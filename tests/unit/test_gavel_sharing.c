@@ -3,6 +3,7 @@
  * with rates that are learned, under the policy berth as well.
  */
 #include "support/engine_run.h"
+#include "support/world.h"
 
 #include <errno.h>
 #include <string.h>
@@ -95,6 +96,58 @@ static void jobs_that_hinder_each_other_are_kept_apart(void **state)
     int64_t end_ns = play("gavel-makespan,sharing=true", kinds, 4, 720, &seen);
     assert_true(seen.together >= 2);
     assert_true(end_ns < 4 * 720 * SECOND * 7 / 10);
+}
+
+/* --- which jobs stay where they are ------------------------------------------------------- */
+
+extern const struct policy policy_gavel_las;
+
+/* A and C suit each other, as B and D do; all others do not. */
+static const char suited[] = "kind,type,gpus,rate,beside,rate_beside\n"
+                             "A,v100,1,1,,\nB,v100,1,1,,\nC,v100,1,1,,\nD,v100,1,1,,\n"
+                             "A,v100,1,0.95,C,0.95\nB,v100,1,0.95,D,0.95\n"
+                             "A,v100,1,0.4,A,0.4\nA,v100,1,0.4,B,0.4\n"
+                             "A,v100,1,0.4,D,0.4\nB,v100,1,0.4,B,0.4\n"
+                             "B,v100,1,0.4,C,0.4\nC,v100,1,0.4,C,0.4\n"
+                             "C,v100,1,0.4,D,0.4\nD,v100,1,0.4,D,0.4\n";
+
+static job_id add_running(struct world *w, const char *kind, node_id node)
+{
+    w->kind = kind;
+    return world_running_on(w, node, (struct job){ .gpus = 1, .steps_total = 90000 });
+}
+
+/*
+ * Two of 'pair' share a GPU, one of 'alone' has another, one of 'new' waits.  The one of the pair
+ * that suits the new job stays, and the other moves: so one job stops, and not two.
+ */
+static void new_jobs_come_to_running_ones(void **state)
+{
+    static const char *const kinds[][4] = {
+        { "A", "B", "C", "D" }, { "B", "A", "C", "D" }, { "A", "B", "D", "C" },
+        { "C", "D", "A", "B" }, { "D", "C", "B", "A" }, { "C", "D", "B", "A" }
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        static struct world w;
+        world_init_as(&w, "2xv100:1");
+        assert_int_equal(throughput_parse(&w.rates, &w.arena, "suited", suited,
+                                          sizeof suited - 1, &err),
+                         0);
+        job_id running[3] = { add_running(&w, kinds[i][0], 0) };
+        w.kind = kinds[i][1];
+        running[1] = world_beside(&w, running[0],
+                                  (struct job){ .gpus = 1, .steps_total = 90000 });
+        running[2] = add_running(&w, kinds[i][2], 1);
+        w.kind = kinds[i][3];
+        job_id new = world_queued(&w, (struct job){ .gpus = 1, .steps_total = 90000 });
+        world_decide_with(&w, &policy_gavel_las, "sharing=true");
+        const struct change *grant = world_grant(&w, new);
+        assert_non_null(grant);
+        assert_true(grant->beside == running[0] || grant->beside == running[1]);
+        assert_false(plan_changes(w.plan, grant->beside));
+        assert_false(plan_changes(w.plan, running[2]));
+        world_release(&w);
+    }
 }
 
 /* --- by consent, with rates that are learned ---------------------------------------------- */
@@ -242,6 +295,7 @@ static int teardown(void **state)
 RUN_CASES(CASE(jobs_that_suit_each_other_run_together),
           CASE(jobs_that_do_not_fit_take_turns),
           CASE(jobs_that_hinder_each_other_are_kept_apart),
+          CASE(new_jobs_come_to_running_ones),
           CASE(jobs_that_say_so_share_when_that_is_worth_it),
           CASE(jobs_that_harm_each_other_are_parted_and_not_tried_again),
           CASE(nobody_shares_who_did_not_say_so_or_with_another_user),

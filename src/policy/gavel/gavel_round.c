@@ -150,27 +150,42 @@ static bool is_in_place(const struct gavel_rounds *rounds, job_id id)
     return member->keeps || (!member->leaves && member->line != NONE);
 }
 
-/* Jobs that stay where they are; the host of each unit comes first in it from now on. */
+/* The host of a unit comes first in it from now on. */
+static void settle_host(struct gavel_rounds *rounds, const struct view *view,
+                        struct gavel_unit *unit, bool may_first, bool may_second)
+{
+    job_id a = unit->jobs[0];
+    job_id b = unit->jobs[1];
+    if (!may_first && !may_second)
+        return;
+    rounds->members[may_first ? a : b].keeps = true;
+    if (!may_first) {
+        unit->jobs[0] = b;
+        unit->jobs[1] = a;
+    } else if (may_second && view->jobs[a].partner == b) {
+        rounds->members[b].keeps = true;
+    }
+}
+
+/*
+ * Jobs that stay where they are, so that the others come to them.  Of two that shared and part one
+ * can stay: first those stay whose unit has no other job that could, or a unit would have none.
+ */
 static void settle_hosts(struct gavel_common *common, const struct view *view)
 {
     struct gavel_rounds *rounds = common->rounds;
-    for (uint32_t i = 0; i < rounds->unit_count; i++) {
-        struct gavel_unit *unit = &rounds->units[i];
-        job_id a = unit->jobs[0];
-        job_id b = unit->jobs[1];
-        if (is_in_place(rounds, a))
-            continue;
-        if (may_keep(common, view, a, b, unit->column)) {
-            rounds->members[a].keeps = true;
-            if (b != JOB_NONE && view->jobs[a].partner == b &&
-                may_keep(common, view, b, a, unit->column))
-                rounds->members[b].keeps = true;
-        } else if (may_keep(common, view, b, a, unit->column)) {
-            rounds->members[b].keeps = true;
-            unit->jobs[0] = b;
-            unit->jobs[1] = a;
+    for (uint32_t both = 0; both < 2; both++)
+        for (uint32_t i = 0; i < rounds->unit_count; i++) {
+            struct gavel_unit *unit = &rounds->units[i];
+            job_id a = unit->jobs[0];
+            job_id b = unit->jobs[1];
+            if (is_in_place(rounds, a) || (b != JOB_NONE && rounds->members[b].keeps))
+                continue;
+            bool may_first = may_keep(common, view, a, b, unit->column);
+            bool may_second = may_keep(common, view, b, a, unit->column);
+            if (both || !may_first || !may_second)
+                settle_host(rounds, view, unit, may_first, may_second);
         }
-    }
 }
 
 static void revoke_leavers(struct gavel_common *common, const struct view *view,
