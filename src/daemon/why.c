@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "daemon/start_conditions.h"
+#include "daemon/why_sharing.h"
 #include "engine/engine.h"
 #include "executor/executor.h"
 #include "model/calendar.h"
@@ -687,6 +688,8 @@ static void explain_waiting(struct why *why, const struct why_scene *scene, job_
         explain_room(why, scene, id);
     if (!entry && policy->explain)
         policy->explain(engine->policy_self, &engine->state.view, id, &why->reasons);
+    if (!entry)
+        why_sharing_explain(&why->reasons, engine, id);
     if (why->reasons.count == 0)
         reasons_add(&why->reasons, "policy", "%s has not chosen it yet", policy->name);
     find_change(scene, id, &why->reasons, why->change, sizeof why->change);

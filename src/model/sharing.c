@@ -40,18 +40,27 @@ static bool fits_memory(const struct sharing_rules *rules, const struct job *a,
     return room == 0 || (a->gpu_mib > 0 && b->gpu_mib > 0 && need <= room);
 }
 
-static bool have_consent(const struct throughput *table, const struct job *a,
-                         const struct job *b, uint32_t type)
+/* SHARING_MAY: the rules let them. */
+static enum sharing_obstacle find_rule(const struct throughput *table,
+                                       const struct job *a, const struct job *b,
+                                       uint32_t type)
 {
     const struct sharing_rules *rules = &table->rules;
-    return !rules->by_consent ||
-           (!rules->forbidden && a->shares && b->shares &&
-            (rules->across_users || a->user == b->user) && type < TYPES_MAX &&
-            !(rules->unshared >> type & 1) && fits_memory(rules, a, b, type));
+    if (!rules->by_consent)
+        return SHARING_MAY;
+    if (rules->forbidden)
+        return SHARING_FORBIDDEN;
+    if (!a->shares || !b->shares)
+        return SHARING_NO_CONSENT;
+    if (!rules->across_users && a->user != b->user)
+        return SHARING_OTHER_USER;
+    if (type >= TYPES_MAX || (rules->unshared >> type & 1))
+        return SHARING_ONE_PROCESS;
+    return fits_memory(rules, a, b, type) ? SHARING_MAY : SHARING_NO_MEMORY;
 }
 
-static bool is_measured_alone(const struct throughput *table, const struct job *job,
-                              uint32_t type)
+bool sharing_is_measured_alone(const struct throughput *table, const struct job *job,
+                               uint32_t type)
 {
     if (!job->learned || !table->learned || type >= TYPES_MAX)
         return false;
@@ -138,7 +147,7 @@ bool sharing_rates(const struct throughput *table, const struct job *a,
                    double ret_rates[2])
 {
     ret_rates[0] = ret_rates[1] = 0;
-    if (!have_consent(table, a, b, type))
+    if (find_rule(table, a, b, type) != SHARING_MAY)
         return false;
     if (throughput_pair(table, a->kind, b->kind, type, gpus, spread, ret_rates))
         return ret_rates[0] > 0;
@@ -166,8 +175,22 @@ bool sharing_is_known(const struct throughput *table, const struct job *a,
     double rates[2];
     return throughput_pair(table, a->kind, b->kind, type, gpus, false, rates) ||
            (find_model(table, a, type) && find_model(table, b, type)) ||
-           (table->rules.by_consent && is_measured_alone(table, a, type) &&
-            is_measured_alone(table, b, type));
+           (table->rules.by_consent && sharing_is_measured_alone(table, a, type) &&
+            sharing_is_measured_alone(table, b, type));
+}
+
+enum sharing_obstacle sharing_obstacle(const struct throughput *table,
+                                       const struct job *a, const struct job *b,
+                                       uint32_t type, uint32_t gpus)
+{
+    double rates[2];
+    enum sharing_obstacle obstacle = find_rule(table, a, b, type);
+    if (obstacle != SHARING_MAY)
+        return obstacle;
+    if (!sharing_is_known(table, a, b, type, gpus))
+        return SHARING_NOT_KNOWN;
+    return sharing_rates(table, a, b, type, gpus, false, rates) ? SHARING_MAY
+                                                                : SHARING_HARMFUL;
 }
 
 bool sharing_is_alike(const struct throughput *table, const struct job *a,

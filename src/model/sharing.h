@@ -59,6 +59,26 @@ struct sharing_part sharing_part(const struct throughput *table, const struct jo
 bool sharing_is_known(const struct throughput *table, const struct job *a,
                       const struct job *b, uint32_t type, uint32_t gpus);
 
+/* Why two jobs do not share, the nearer to sharing the later; SHARING_MAY: they may. */
+enum sharing_obstacle {
+    SHARING_FORBIDDEN,   /* by the administrator                               */
+    SHARING_NO_CONSENT,  /* one of both did not say that it may                */
+    SHARING_OTHER_USER,  /* they are of two users                              */
+    SHARING_ONE_PROCESS, /* only one process may use such a GPU */
+    SHARING_NO_MEMORY,   /* both do not fit, or do not say how much they need  */
+    SHARING_NOT_KNOWN,   /* one of both was not measured alone, or is unknown  */
+    SHARING_HARMFUL,     /* they make too little together, or must not         */
+    SHARING_MAY,
+};
+
+enum sharing_obstacle sharing_obstacle(const struct throughput *table,
+                                       const struct job *a, const struct job *b,
+                                       uint32_t type, uint32_t gpus);
+
+/* The rate of its kind alone was measured on that type, beyond a first interval. */
+bool sharing_is_measured_alone(const struct throughput *table, const struct job *job,
+                               uint32_t type);
+
 /* For policies that treat equal jobs as one: both share with the same jobs, and equally well. */
 bool sharing_is_alike(const struct throughput *table, const struct job *a,
                       const struct job *b);

@@ -20,6 +20,7 @@
 #include "model/cluster.h"
 #include "model/admission.h"
 #include "model/outbox.h"
+#include "model/state_rates.h"
 #include "model/throughput.h"
 #include "policy/policy.h"
 #include "store/store.h"
@@ -223,6 +224,13 @@ static void assert_says(const struct stage *stage, const char *token, const char
 {
     if (!strstr(text_of(stage, token), words))
         fail_msg("'%s' is not in '%s'", words, text_of(stage, token));
+}
+
+static void assert_silent(const struct stage *stage, const char *token)
+{
+    for (uint32_t i = 0; i < stage->why.reasons.count; i++)
+        if (strcmp(stage->why.reasons.list[i].token, token) == 0)
+            fail_msg("'%s' is said: %s", token, stage->why.reasons.list[i].text);
 }
 
 static void assert_brief(struct stage *stage, job_id job, const char *token)
@@ -733,6 +741,119 @@ static void by_whom_it_was_preempted_and_at_what_price(void **state)
 
 /* --- everybody says something -------------------------------------------------------------- */
 
+/* --- jobs that may share their GPUs ---------------------------------------------------------- */
+
+/* By consent, with rates that are learned; job 1 runs and another is to wait. */
+static void set_up_sharing(struct stage *stage, const char *policy)
+{
+    set_up(stage, "1xv100:1", policy, JOBS_MAX);
+    stage->rates.rules.by_consent = true;
+    state_learn(&stage->engine.state, &stage->arena);
+    admission_learn(&stage->admission, stage->engine.state.view.rates,
+                    &stage->engine.state.rates);
+}
+
+#define SHARER(of, mib) \
+    ((struct job_spec){ \
+        .gpus = 1, .kind = (of), .user = "ann", .shares = true, .gpu_mib = (mib) })
+
+static uint64_t measure_alone(struct stage *stage, const char *kind)
+{
+    struct rate_table *rates = &stage->engine.state.rates;
+    uint32_t found = rate_table_add_kind(rates, kind, stage->now_ns);
+    struct rate_place place = { 0, 1, false };
+    for (int i = 0; i < 3; i++)
+        rate_table_measure(rates, found, place, 1, stage->now_ns, false);
+    settle(stage);
+    return rates->kinds[found].hash;
+}
+
+static void what_keeps_it_from_sharing(void **state)
+{
+    struct stage *stage = *state;
+    set_up_sharing(stage, "berth");
+    struct sharing_rules *rules = &stage->engine.state.throughput.rules;
+    struct job *jobs = stage->engine.state.jobs;
+    job_id runs = submit(stage, SHARER("a", 9216));
+    job_id waits = submit(stage, SHARER("b", 8192));
+    assert_true(job_runs(&jobs[runs]));
+
+    rules->forbidden = true;
+    ask(stage, waits);
+    assert_says(stage, "sharing", "the administrator lets no jobs share");
+    rules->forbidden = false;
+    jobs[runs].shares = false;
+    ask(stage, waits);
+    assert_says(stage, "sharing",
+                "no running job that could be beside it was submitted");
+    jobs[runs].shares = true;
+    jobs[runs].user++;
+    ask(stage, waits);
+    assert_says(stage, "sharing", "job 1, which may as well, is another user's");
+    jobs[runs].user--;
+    rules->unshared = 1;
+    ask(stage, waits);
+    assert_says(stage, "sharing", "only one process may use a v100");
+    rules->unshared = 0;
+    rules->gpu_mib[0] = 16384;
+    rules->reserve_mib = 1024;
+    ask(stage, waits);
+    assert_says(stage, "sharing",
+                "they need 8 and 9 GiB of memory, and a v100 has 15 GiB for jobs");
+    jobs[runs].gpu_mib = 0;
+    ask(stage, waits);
+    assert_says(stage, "sharing", "job 1 does not say how much memory");
+    jobs[runs].gpu_mib = 4096;
+    ask(stage, waits);
+    assert_says(stage, "sharing",
+                "no job of its kind, or of the other's, was measured alone on a v100");
+}
+
+static void how_much_the_two_would_slow_each_other(void **state)
+{
+    struct stage *stage = *state;
+    set_up_sharing(stage, "berth");
+    submit(stage, SHARER("a", 0));
+    job_id waits = submit(stage, SHARER("b", 0));
+    uint64_t a = measure_alone(stage, "a");
+    ask(stage, waits);
+    assert_says(stage, "sharing",
+                "no job of its kind was measured alone on a v100 yet");
+
+    struct pair_table *pairs = &stage->engine.state.pairs;
+    uint64_t b = rate_table_hash("b");
+    for (int i = 0; i < PAIR_SURE; i++) {
+        pair_table_measure(pairs, a, b, 0, 0.5);
+        pair_table_measure(pairs, b, a, 0, 0.25);
+    }
+    measure_alone(stage, "b");
+    ask(stage, waits);
+    assert_says(stage, "sharing",
+                "beside job 1 it would keep 25 % of its speed and the other 50 %, as "
+                "measured of their kinds: less than 110 % together");
+
+    job_id third = submit(stage, (struct job_spec){ .gpus = 1, .user = "ann" });
+    assert_int_equal(job_of(stage, third)->state, JOB_WAITING);
+    ask(stage, third);
+    assert_silent(stage, "sharing"); /* it did not say that it may */
+}
+
+static void that_the_policy_makes_no_pairs(void **state)
+{
+    struct stage *stage = *state;
+    static const char *const policies[] = { "fifo", "berth,sharing=false",
+                                            "gavel-las" };
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        if (i > 0)
+            tear_down(stage);
+        set_up_sharing(stage, policies[i]);
+        submit(stage, SHARER("a", 0));
+        job_id waits = submit(stage, SHARER("b", 0));
+        ask(stage, waits);
+        assert_says(stage, "sharing", "makes no pairs as it is set");
+    }
+}
+
 static void every_policy_has_a_reason(void **state)
 {
     struct stage *stage = *state;
@@ -783,6 +904,9 @@ static int teardown(void **state)
 }
 
 RUN_CASES(CASE(too_few_accelerators_and_who_holds_them),
+          CASE(what_keeps_it_from_sharing),
+          CASE(how_much_the_two_would_slow_each_other),
+          CASE(that_the_policy_makes_no_pairs),
           CASE(accelerators_of_others_and_nodes_that_are_down),
           CASE(the_nodes_that_will_do), CASE(nodes_that_the_calendar_takes),
           CASE(room_in_pieces), CASE(cpus_and_memory), CASE(the_order_of_the_queue),

@@ -282,7 +282,7 @@ export interface Why {
   state: string;
   can_ever_run: boolean;
   reasons: ({
-    token: "held" | "begin" | "dependency" | "array_limit" | "never" | "calendar" | "resources" | "foreign" | "node_down" | "order" | "no_victim" | "worth" | "value" | "deadline" | "share" | "round" | "policy" | "victim_leaving" | "starting" | "running" | "stopping" | "preempted" | "ended";
+    token: "held" | "begin" | "dependency" | "array_limit" | "never" | "calendar" | "resources" | "foreign" | "node_down" | "order" | "no_victim" | "worth" | "value" | "deadline" | "share" | "round" | "sharing" | "policy" | "victim_leaving" | "starting" | "running" | "stopping" | "preempted" | "ended";
     text: string;
   })[];
   /** who goes first, at most 100 */
