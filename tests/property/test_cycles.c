@@ -133,7 +133,7 @@ static void no_job_is_stopped_over_and_over(void **state)
         world.setup.policy = &policy_berth;
         world.setup.settings = settings[rng_below(&rng, COUNT(settings))];
         if (world.setup.settings && strstr(world.setup.settings, "sharing"))
-            random_world_add_sharing(&world, seed.now);
+            random_world_add_sharing(&world, false, seed.now);
         world.setup.unchecked = true;
         world.setup.observer = (struct engine_observer){ .event = count_stops };
         engine_run_play(&run, &world.setup);

@@ -386,7 +386,7 @@ static uint64_t run_world(struct live_users *users, const struct policy *policy,
     random_world_make(&world, &kinds[seed % KINDS], seed);
     add_curves(&world, seed);
     if (seed % 2)
-        random_world_add_sharing(&world, seed);
+        random_world_add_sharing(&world, false, seed);
     world.setup.policy = policy;
     world.setup.settings = settings;
     world.setup.interference = &interference;

@@ -482,7 +482,7 @@ static void a_trial_job_starts_at_once_under_every_objective(void **state)
         for (uint32_t s = 0; s < world.setup.spec_count; s++)
             world.specs[s].pause_ns = 0;
         if (strstr(objectives[i], "sharing"))
-            random_world_add_sharing(&world, seed.now);
+            random_world_add_sharing(&world, false, seed.now);
         world.setup.policy = &watched;
         world.setup.settings = objectives[i];
         world.setup.unchecked = true;

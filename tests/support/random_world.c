@@ -216,7 +216,7 @@ void random_world_make(struct random_world *world,
 }
 
 /* Set rates of all kinds on all types, alone and in pairs; some pairs do not fit. */
-void random_world_add_sharing(struct random_world *world, uint64_t seed)
+void random_world_add_sharing(struct random_world *world, bool all_fit, uint64_t seed)
 {
     static const char *const names[NAMES] = { "A", "B", "C", "D", "E", "F" };
     struct rng all;
@@ -236,7 +236,7 @@ void random_world_add_sharing(struct random_world *world, uint64_t seed)
             }
             for (uint32_t a = 0; a < NAMES; a++)
                 for (uint32_t b = a; b < NAMES; b++) {
-                    bool fits = rng_below(rng, 10) >= 3;
+                    bool fits = rng_below(rng, 10) >= 3 || all_fit;
                     double kept_a = fits ? 0.3 + 0.7 * rng_unit(rng) : 0;
                     double kept_b = a == b ? kept_a
                                     : fits ? 0.3 + 0.7 * rng_unit(rng)

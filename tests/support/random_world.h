@@ -31,6 +31,9 @@ struct random_world {
 void random_world_make(struct random_world *world,
                        const struct random_world_setup *setup, uint64_t seed);
 
-/* Give all jobs kinds with known rates, alone and in pairs, so that they may share GPUs. */
-void random_world_add_sharing(struct random_world *world, uint64_t seed);
+/*
+ * Give all jobs kinds with known rates, alone and in pairs, so that they may share GPUs.  Three in
+ * ten pairs do not fit, unless all do.
+ */
+void random_world_add_sharing(struct random_world *world, bool all_fit, uint64_t seed);
 void random_world_release(struct random_world *world);

@@ -324,7 +324,7 @@ static void make_world(struct scenario *s)
                                         .sets = scenario_draw(s, 30) };
     random_world_make(&s->world, &setup, s->setup->seed);
     if (scenario_draw(s, 30))
-        random_world_add_sharing(&s->world, s->setup->seed);
+        random_world_add_sharing(&s->world, false, s->setup->seed);
     make_truths(s);
     s->faulty.broken = scenario_broken;
     s->faulty.faults_on = true;
