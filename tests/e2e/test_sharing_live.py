@@ -13,8 +13,8 @@ PAIRS = ("--policy", "gavel-las,sharing=true,round=1")
 
 
 class Scene(unittest.TestCase):
-    def start(self, *flags):
-        self.daemon = Daemon(*flags, gpus="v100:1").start()
+    def start(self, *flags, gpus="v100:1"):
+        self.daemon = Daemon(*flags, gpus=gpus).start()
         self.addCleanup(self.daemon.wipe)
 
     def submit(self, steps, program, *words, **request):
@@ -231,6 +231,18 @@ class ByDefault(Scene):
         until(lambda: [self.beside(job) for job in jobs] == [None, None])
         self.assertGreaterEqual(self.pairs()["heavy", "heavy"]["n"], 2)
         self.never_beside(jobs)
+
+    def test_light_jobs_share_a_processor(self):
+        """Really: each GPU is a processor, and each job wants a fifth of it."""
+        self.start(gpus="v100:1@cpu")
+        jobs = []
+        for _ in range(2):
+            jobs.append(self.daemon.submit(
+                sys.executable, os.path.join(HERE, "..", "..", "examples", "busy.py"), "--steps",
+                "100000", "--busy", "0.2", steps=100000, grace_s=20, shared=True, kind="light"))
+            self.measured("light")
+        self.paired(*jobs)
+        until(lambda: self.pairs().get(("light", "light"), {"n": 0})["n"] >= 2)
 
     def test_a_pair_outlives_berthd(self):
         self.start()
