@@ -557,6 +557,7 @@ static void time_passed(uv_timer_t *timer)
     for (struct slurm_entry *entry = slurm->first; entry; entry = entry->next)
         slurm_set_timer(slurm, entry->due_ns);
     slurm_set_timer(slurm, slurm->poke_ns);
+    slurm_set_timer(slurm, slurm->look_ns);
 }
 
 /* --- orders ----------------------------------------------------------------------------- */
