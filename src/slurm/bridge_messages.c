@@ -199,8 +199,10 @@ void gres_of_job(const struct slurm_job *job, struct job_gres *ret_gres)
     *ret_gres = (struct job_gres){ 0 };
     ret_gres->gpus = sum_for_job(job, "gpu", &gpus);
     ret_gres->shards = sum_for_job(job, "shard", &shards);
-    ret_gres->mixed = gpus.mixed;
-    memcpy(ret_gres->type, gpus.type, sizeof(gpus.type));
+    /* Slurm refuses jobs that ask for both. */
+    const struct gres *asked = ret_gres->gpus > 0 ? &gpus : &shards;
+    ret_gres->mixed = asked->mixed;
+    memcpy(ret_gres->type, asked->type, sizeof(asked->type));
     gres_read(job->tres_per_node, "gpu", &node);
     ret_gres->gpus_per_node = node.count;
     if (node.count == 0 && job->tasks_per_node > 0 && !job->tres_per_job) {
@@ -405,10 +407,11 @@ void bridge_message_job(struct buf *line, const struct slurm_job *job,
 
 void bridge_message_node(struct buf *line, const struct slurm_node *node)
 {
-    struct gres gpus, shards, used;
+    struct gres gpus, shards, used, used_in_part;
     gres_read(node->gres, "gpu", &gpus);
     gres_read(node->gres, "shard", &shards);
     gres_read(node->gres_used, "gpu", &used);
+    gres_read(node->gres_used, "shard", &used_in_part);
     json_write_open(line, NULL, '{');
     json_write_open(line, "node", '{');
     json_write_text(line, "name", node->name);
@@ -428,7 +431,7 @@ void bridge_message_node(struct buf *line, const struct slurm_node *node)
     if (node->features && *node->features && json_can_say(node->features))
         json_write_text(line, "features", node->features);
     if (node->gres_used)
-        write_indexes(line, "used", used.indexes);
+        write_indexes(line, "used", used.indexes | used_in_part.indexes);
     json_write_close(line, '}');
     json_write_close(line, '}');
 }

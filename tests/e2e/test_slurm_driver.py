@@ -113,6 +113,7 @@ class Cases:
             ("--gpus-per-task=1", "-N2", "--ntasks-per-node=3"): (6, 3, None, 0),
             ("--gpus-per-socket=2", "--sockets-per-node=2"): (4, None, None, 0),
             ("--gres=shard:2",): (0, None, None, 2),
+            ("--gres=shard:k80:1",): (0, None, "k80", 1),
             (): (0, None, None, 0),
         }
         jobs = {way: self.submit(*way) for way in ways}

@@ -121,6 +121,16 @@ static void several_types_are_noticed(void **state)
     assert_false(gres.mixed);
 }
 
+static void shards_of_a_job_are_of_a_type(void **state)
+{
+    struct job_gres gres;
+    struct slurm_job job = { .min_nodes = 1, .tres_per_node = "gres:shard:v100:3" };
+    gres_of_job(&job, &gres);
+    assert_int_equal(gres.gpus, 0);
+    assert_int_equal(gres.shards, 3);
+    assert_string_equal(gres.type, "v100");
+}
+
 static uint64_t count_job_gpus(struct slurm_job job)
 {
     struct job_gres gres;
@@ -394,6 +404,16 @@ static void a_node_becomes_a_message(void **state)
     bridge_message_node(&line, &node);
     assert_null(strstr(line.bytes, "features"));
     buf_reset(&line);
+    node = (struct slurm_node){ .name = "n2",
+                                .gres = "gpu:v100:4,shard:v100:8",
+                                .gres_used = "gpu:v100:1(IDX:3),shard:v100:2(IDX:0-1)",
+                                .up = true };
+    bridge_message_node(&line, &node);
+    assert_string_equal(
+        line.bytes,
+        "{\"node\":{\"name\":\"n2\",\"type\":\"v100\",\"gpus\":4,\"shards\":8,"
+        "\"up\":true,\"used\":[0,1,3]}}");
+    buf_reset(&line);
     node = (struct slurm_node){ .name = "n2", .features = "", .up = true };
     bridge_message_node(&line, &node);
     assert_string_equal(line.bytes,
@@ -526,6 +546,7 @@ RUN_CASES(CASE(lists_of_nodes_are_expanded), CASE(malformed_lists_are_refused),
           CASE(lists_are_the_same_in_any_order),
           CASE(a_list_of_too_many_nodes_is_refused),
           CASE(resources_are_read_in_every_spelling), CASE(several_types_are_noticed),
+          CASE(shards_of_a_job_are_of_a_type),
           CASE(gpus_of_a_job_are_summed_from_any_field),
           CASE(output_goes_where_sbatch_puts_it), CASE(requests_are_read),
           CASE(malformed_requests_are_refused_with_their_seq),
