@@ -136,6 +136,8 @@ static const char *put_wish(struct json *request, const char *name, const char *
         const struct wish_word *word = &wish_words[i];
         if (strcmp(word->name, name) != 0)
             continue;
+        if (word->kind == WORD_COUNT && json_flag_at(request, "shared"))
+            return "a job with shards of a GPU has one size";
         if (word->kind == WORD_TEXT) {
             json_put_text(request, word->key, value);
             return NULL;
@@ -248,13 +250,24 @@ static void put_names(struct json *request, const char *key, const struct json *
     buf_release(&text);
 }
 
-/* A part of a GPU counts as a whole one: Slurm decides which jobs share it. */
-static int64_t gpus_of(const struct slurm_newcomer *newcomer)
+/* Of one GPU: that is where Slurm looks for all of them.  0: it asks for whole GPUs, or none. */
+static int64_t shards_of(const struct json *job)
 {
-    int64_t gpus = json_count_at(newcomer->job, "gpus");
-    int64_t shards = json_count_at(newcomer->job, "shards");
-    int64_t each = newcomer->shards_per_gpu ? newcomer->shards_per_gpu : 1;
-    return gpus > 0 ? gpus : (shards + each - 1) / each;
+    return json_count_at(job, "gpus") > 0 ? 0 : json_count_at(job, "shards");
+}
+
+static int64_t gpus_of(const struct json *job)
+{
+    return shards_of(job) > 0 ? 1 : json_count_at(job, "gpus");
+}
+
+/* It shares a GPU with a job of as many shards as it leaves. */
+static void put_shards(struct json *request, int64_t shards)
+{
+    if (shards == 0)
+        return;
+    json_put_flag(request, "shared", true);
+    json_put_count(request, "gpu_memory_bytes", shards * SLURM_SHARD_MIB * 1048576);
 }
 
 /* Names of jobs in Slurm are free; here a name is one line, and not too long. */
@@ -297,14 +310,15 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
     json_add_text(command, json_flag_at(job, "batch") ? "sbatch" : "srun");
     json_put(request, "command", command);
     put_name(request, json_text_at(job, "name"));
-    json_put_count(request, "gpus", gpus_of(newcomer));
+    json_put_count(request, "gpus", gpus_of(job));
+    put_shards(request, shards_of(job));
     if (*json_text_at(job, "gpu_type"))
         json_put_text(request, "types", json_text_at(job, "gpu_type"));
     put_names(request, "nodelist", json_get(job, "req_nodes"));
     put_names(request, "exclude", json_get(job, "exc_nodes"));
     if (newcomer->within)
         json_put_text(request, "within", newcomer->within);
-    if (gpus_of(newcomer) > 0)
+    if (gpus_of(job) > 0)
         put_count(request, "nodes",
                   nodes > 1 || json_count_at(job, "gpus_per_node") > 0 ? nodes : 0);
     json_put_number(request, "cpus", (double)json_count_at(job, "cpus"));
@@ -341,12 +355,19 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
 /* --- submission ------------------------------------------------------------------------------ */
 
 /* Jobs that Berth cannot place are left to Slurm. */
-static int check_kind(const struct json *job, struct error *err)
+static int check_kind(const struct slurm_newcomer *newcomer, struct error *err)
 {
+    const struct json *job = newcomer->job;
+    int64_t shards = shards_of(job);
     if (json_get(job, "gpu_types_mixed"))
         return error_set(err, -ENOTSUP, "it asks for several types of GPU at once");
     if (json_count_at(job, "gpus") == 0 && json_count_at(job, "min_nodes") > 1)
         return error_set(err, -ENOTSUP, "it asks for several nodes and for no GPU");
+    if (shards > newcomer->shards_per_gpu)
+        return error_set(err, -EBADMSG,
+                         "asks for %" PRId64
+                         " shards of a GPU, and no GPU has more than %u",
+                         shards, newcomer->shards_per_gpu);
     return 0;
 }
 
@@ -422,12 +443,11 @@ static int submit_job(void *context, const struct slurm_newcomer *newcomer,
 {
     struct scheduler *scheduler = context;
     struct daemon *daemon = scheduler->context;
-    const struct json *job = newcomer->job;
     if (!scheduler->alive || scheduler->stopping)
         return error_set(err, -EAGAIN, "not now");
     if (scheduler->engine.state.live_count + scheduler->coming >= scheduler->job_max)
         return error_set(err, -ENOBUFS, "no more jobs fit");
-    int r = check_kind(job, err);
+    int r = check_kind(newcomer, err);
     if (r == 0)
         r = check_past(daemon, newcomer, err);
     if (r < 0)

@@ -28,6 +28,7 @@
 #include "daemon/upkeep.h"
 #include "daemon/users.h"
 #include "executor/executor.h"
+#include "executor/slurm/slurm.h"
 #include "host/gpus.h"
 #include "host/launcher_client.h"
 #include "http/http.h"
@@ -131,6 +132,23 @@ static int find_cluster(struct daemon *daemon, struct error *err)
     return r < 0 ? r : set_types(daemon, err);
 }
 
+/*
+ * Slurm lets jobs of all users share the GPUs that its administrator has divided into shards;
+ * what fits is a matter of shards there, and of no memory besides.
+ */
+static void share_by_shards(struct sharing_rules *rules, const struct cluster *cluster,
+                            enum daemon_sharing allow)
+{
+    for (uint32_t t = 0; t < cluster->type_count; t++) {
+        if (cluster->types[t].gpu_shards == 0)
+            continue;
+        rules->gpu_mib[t] = cluster->types[t].gpu_shards * SLURM_SHARD_MIB;
+        rules->reserve_mib = 0;
+        rules->across_users = true;
+        rules->forbidden = allow == SHARING_FORBIDDEN;
+    }
+}
+
 /* Which jobs may share GPUs, and the memory of those. */
 static struct sharing_rules find_sharing_rules(const struct daemon *daemon)
 {
@@ -159,6 +177,7 @@ static struct sharing_rules find_sharing_rules(const struct daemon *daemon)
             rules.gpu_mib[__builtin_ctz(bit)] =
                 (uint32_t)(setup->types[i].gpu_gib * 1024);
     }
+    share_by_shards(&rules, cluster, allow);
     return rules;
 }
 

@@ -21,6 +21,8 @@ struct accelerator {
     double speed;           /* of jobs without a throughput row; 1   */
     uint32_t gpu_count;     /* in the whole cluster                  */
     uint32_t node_gpus_max; /* on the largest node                   */
+    uint32_t
+        gpu_shards; /* parts of one that jobs ask Slurm for (gres/shard); 0: none */
 };
 
 struct node {

@@ -807,7 +807,7 @@ static void report_step(void *self, job_id job, double step, double loss, double
     struct event *event = slurm_tell(entry, EVENT_PROGRESS);
     event->steps = event->steps_reached = step;
     event->rate_per_s = entry->rate_per_s;
-    event->measured = true;
+    event->measured = slurm_is_as_booked(entry);
     event->loss = loss;
     event->steps_total = entry->total;
     event->steps_saved = entry->saved > entry->steps_kept ? entry->saved : 0;

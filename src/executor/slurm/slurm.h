@@ -32,12 +32,20 @@ struct slurm_program {
     const char *bell;                 /* path of a named pipe to make                */
 };
 
+/*
+ * A job that asks for shards (gres/shard) is one of one GPU that it may share.  Which of them
+ * fit on a GPU together is compared as memory is: so much for each shard.
+ */
+#define SLURM_SHARD_MIB 1024
+#define SLURM_SHARDS_MAX 4096 /* of a GPU */
+
 /* What is seen of a job that is new to us. */
 struct slurm_newcomer {
-    const struct json *job;  /* as in docs/internals/slurm.md                      */
-    const char *script;      /* the beginning of its batch script, or NULL         */
-    const char *within;      /* nodes with the features it wants, "a,b"; NULL: any   */
-    uint32_t shards_per_gpu; /* where GPUs are shared out by gres/shard; 0: nowhere  */
+    const struct json *job; /* as in docs/internals/slurm.md                      */
+    const char *script;     /* the beginning of its batch script, or NULL         */
+    const char
+        *within; /* nodes with the features and shards it wants, "a,b"; NULL: any */
+    uint32_t shards_per_gpu; /* at most, on any node; 0: none has shards             */
     bool runs;               /* already: it is held until we have made room for it */
     bool reused;             /* its number was that of another job, which is gone  */
 };

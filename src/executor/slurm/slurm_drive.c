@@ -362,11 +362,35 @@ static int64_t start_from_ns(const struct slurm_entry *entry)
     return at_ns;
 }
 
+/*
+ * Slurm puts shards on the first GPU that has room.  So one that is to share a GPU comes after
+ * those that start on other GPUs of the node, which would find one of these taken.
+ */
+static bool others_come_first(const struct slurm_entry *entry)
+{
+    if (!slurm_partner(entry))
+        return false;
+    for (const struct slurm_entry *other = entry->slurm->first; other;
+         other = other->next)
+        for (uint32_t i = 0; i < other->now.count; i++)
+            if (other != entry && other->wish == WISH_RUN && !other->told_started &&
+                !slurm_partner(other) &&
+                other->now.seats[i].node == entry->now.seats[0].node &&
+                may_be_released(other) &&
+                start_from_ns(other) <= slurm_now(entry->slurm))
+                return true;
+    return false;
+}
+
 static void ask_start(struct slurm_entry *entry)
 {
     int64_t from_ns = start_from_ns(entry);
     if (!may_be_released(entry))
         return; /* the end of a predecessor calls us again */
+    if (others_come_first(entry)) {
+        slurm_due(entry, slurm_now(entry->slurm) + AGAIN_NS);
+        return;
+    }
     if (from_ns > slurm_now(entry->slurm)) {
         slurm_due(entry, from_ns);
         return;
@@ -409,7 +433,8 @@ static void set_aside(struct slurm_entry *entry)
 /* A start that Slurm did not make, or refused. */
 static void came_to_nothing(struct slurm_entry *entry, const char *why)
 {
-    entry->fruitless++;
+    /* Beside another it may be only that Slurm has given the shards to a job of others. */
+    entry->fruitless += slurm_partner(entry) == NULL;
     slurm_tell_lost(entry, why);
     if (entry->fruitless >= FRUITLESS_MAX)
         set_aside(entry);

@@ -170,6 +170,16 @@ static inline struct slurm_entry *slurm_at(const struct slurm *slurm, job_id slo
     return slot == JOB_NONE ? NULL : slurm->slots[slot];
 }
 struct slurm_entry *slurm_find(const struct slurm *slurm, uint64_t id);
+
+/* The job that shares its GPU in the books, or is to share it; NULL: none does. */
+static inline struct slurm_entry *slurm_partner(const struct slurm_entry *entry)
+{
+    const struct slurm *slurm = entry->slurm;
+    return entry->slot == JOB_NONE
+               ? NULL
+               : slurm_at(slurm, slurm->setup.view->jobs[entry->slot].partner);
+}
+
 void slurm_take_over(struct slurm_entry *entry); /* its heir does */
 
 /* It stays held, and says why: its owner can change it or cancel it. */
@@ -209,6 +219,13 @@ static inline bool slurm_is_leaving(const struct slurm_entry *entry)
 {
     return entry->stands == STANDS_ENDED && entry->completing;
 }
+
+/*
+ * Which shards of which GPU a job gets is Slurm's choice: whether it shares its GPU with the
+ * job that the books name, and with no other that we know.  Only then do its reports say how
+ * fast it is alone, or beside that one.
+ */
+bool slurm_is_as_booked(const struct slurm_entry *entry);
 
 /* A job is still vacating a node that this one is to start on. */
 bool slurm_tidies_up(const struct slurm_entry *entry);

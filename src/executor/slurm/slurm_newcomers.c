@@ -86,15 +86,22 @@ static void split_array(struct slurm_entry *entry)
     slurm_ask_as(entry, "hold", job, NULL);
 }
 
-/* Nodes that have what -C asks for. */
-static void find_within(const struct slurm *slurm, const char *features,
+static uint32_t shards_of_gpu(const struct slurm *slurm, node_id node)
+{
+    uint32_t gpus = slurm->setup.view->cluster->nodes[node].gpu_count;
+    return gpus > 0 ? slurm->hosts[node].shards / gpus : 0;
+}
+
+/* Nodes that have what -C asks for (NULL: nothing), and so many shards on a GPU. */
+static void find_within(const struct slurm *slurm, const char *features, int64_t shards,
                         struct buf *names)
 {
     const struct cluster *cluster = slurm->setup.view->cluster;
     char text[32];
     for (node_id node = 0; node < cluster->node_count; node++) {
         const char *has = slurm->hosts[node].features;
-        if (has && features_match(features, has))
+        if ((!features || (has && features_match(features, has))) &&
+            shards_of_gpu(slurm, node) >= shards)
             buf_print(names, "%s%s", names->count ? "," : "",
                       cluster_node_name(cluster, node, text, sizeof text));
     }
@@ -105,11 +112,9 @@ static uint32_t shards_per_gpu(const struct slurm *slurm)
 {
     const struct cluster *cluster = slurm->setup.view->cluster;
     uint32_t most = 0;
-    for (node_id node = 0; node < cluster->node_count; node++) {
-        uint32_t gpus = cluster->nodes[node].gpu_count;
-        if (gpus > 0 && slurm->hosts[node].shards / gpus > most)
-            most = slurm->hosts[node].shards / gpus;
-    }
+    for (node_id node = 0; node < cluster->node_count; node++)
+        if (shards_of_gpu(slurm, node) > most)
+            most = shards_of_gpu(slurm, node);
     return most;
 }
 
@@ -124,10 +129,11 @@ static void admit_entry(struct slurm_entry *entry)
         return;
     }
     const char *features = json_as_text(json_get(entry->news, "features"));
+    int64_t shards = json_count_at(entry->news, "shards");
     struct buf within;
     buf_init(&within, 1 << 16);
-    if (features && features_can_read(features))
-        find_within(slurm, features, &within);
+    if (features ? features_can_read(features) : shards > 0)
+        find_within(slurm, features, shards, &within);
     struct slurm_newcomer newcomer = { .job = entry->news,
                                        .script = entry->script,
                                        .within = within.count ? within.bytes : NULL,

@@ -20,6 +20,7 @@ struct found {
     char name[256];
     char type[64];
     int64_t gpus, cpus, mem_mib;
+    int64_t shards; /* of all its GPUs, as it has them now */
 };
 
 struct slurm_search {
@@ -61,6 +62,7 @@ static void take_node(struct slurm_search *search, const struct json *node)
     raise_to(&search->found[i].gpus, node, "gpus");
     raise_to(&search->found[i].cpus, node, "cpus");
     raise_to(&search->found[i].mem_mib, node, "mem_mib");
+    search->found[i].shards = json_count_at(node, "shards");
 }
 
 static void take_known(struct slurm_search *search, const char *known)
@@ -84,6 +86,8 @@ static char *write_known(const struct slurm_search *search)
         json_put_count(node, "gpus", found->gpus);
         json_put_count(node, "cpus", found->cpus);
         json_put_count(node, "mem_mib", found->mem_mib);
+        if (found->shards > 0)
+            json_put_count(node, "shards", found->shards);
         json_add(list, node);
     }
     char *text = json_text(list);
@@ -116,6 +120,15 @@ static void time_is_up(uv_timer_t *timer)
     uv_stop(timer->loop); /* the loop runs timers before it waits */
 }
 
+/* Where nodes of a type differ in that, pairs fit on all of them. */
+static void count_shards(struct accelerator *type, const struct found *found)
+{
+    int64_t shards = found->shards / found->gpus;
+    if (shards > 0 && (type->gpu_shards == 0 || shards < type->gpu_shards))
+        type->gpu_shards =
+            (uint32_t)(shards < SLURM_SHARDS_MAX ? shards : SLURM_SHARDS_MAX);
+}
+
 static int build_cluster(struct cluster *cluster, struct arena *arena,
                          const struct slurm_search *search, struct error *err)
 {
@@ -134,6 +147,8 @@ static int build_cluster(struct cluster *cluster, struct arena *arena,
         if (node.type == TYPES_MAX && gpus > 0)
             return error_set(err, -EINVAL, "more than %d types of accelerators",
                              TYPES_MAX);
+        if (gpus > 0)
+            count_shards(&cluster->types[node.type], found);
         cluster->node_names[i] = arena_text(arena, found->name);
         cluster_add(cluster, &node);
     }

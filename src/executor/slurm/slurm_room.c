@@ -4,6 +4,9 @@
  *
  * Slurm numbers a job's GPUs as it likes, and so do we: only their number on a node is
  * the same on both sides.  Foreign GPUs are any that are free here, as many.
+ *
+ * The same goes for shards of GPUs (gres/shard): Slurm takes the first GPU that has room for
+ * them.  Jobs that the books have on one GPU may be on two: the second counts as foreign.
  */
 #include <stdlib.h>
 
@@ -82,16 +85,57 @@ static void tell_up(struct slurm *slurm, node_id node)
     host->down_told = !host->up;
 }
 
+/* GPUs of a node, by Slurm's numbers but for 'seats'. */
+struct owners {
+    uint64_t ours, theirs;
+    uint64_t shared,
+        seats; /* by jobs of ours with shards, and where the books have those */
+};
+
+static const struct job *job_of(const struct slurm_entry *entry)
+{
+    return &entry->slurm->setup.view->jobs[entry->slot];
+}
+
+/* It runs with shards of one GPU, and is in the books. */
+static bool has_shards(const struct slurm_entry *entry)
+{
+    return entry->slot != JOB_NONE && entry->told_started && entry->now.count == 1 &&
+           entry->node_count == 1 && entry->stands == STANDS_RUNNING &&
+           job_of(entry)->shares;
+}
+
+static void add_owner(struct owners *owners, const struct slurm_entry *entry)
+{
+    for (uint32_t i = 0; i < entry->node_count; i++) {
+        struct owners *here = &owners[entry->nodes[i]];
+        *(is_ours(entry) ? &here->ours : &here->theirs) |= entry->gpus[i];
+    }
+    if (!has_shards(entry))
+        return;
+    owners[entry->nodes[0]].shared |= entry->gpus[0];
+    owners[entry->nodes[0]].seats |= entry->now.seats[0].gpus;
+}
+
+/* How many more GPUs our jobs with shards are on than the books say. */
+static uint32_t count_unbooked(const struct owners *owners)
+{
+    uint32_t shared = bits_count(owners->shared), seats = bits_count(owners->seats);
+    return shared > seats ? shared - seats : 0;
+}
+
 /*
  * More than before: perhaps their owner has not been reported yet.  Of 'theirs' it
  * has: a job that we did not start says that it has them.
  */
-static int64_t look_at(struct slurm *slurm, node_id node, uint64_t ours,
-                       uint64_t theirs, bool sure)
+static int64_t look_at(struct slurm *slurm, node_id node, const struct owners *owners,
+                       bool sure)
 {
     struct slurm_host *host = &slurm->hosts[node];
-    uint32_t count = bits_count((host->used | theirs) & ~ours);
-    uint32_t known = bits_count(theirs & ~ours);
+    uint64_t ours = owners->ours, theirs = owners->theirs;
+    uint32_t unbooked = count_unbooked(owners);
+    uint32_t count = bits_count((host->used | theirs) & ~ours) + unbooked;
+    uint32_t known = bits_count(theirs & ~ours) + unbooked;
     int64_t now_ns = slurm_now(slurm);
     tell_up(slurm, node);
     if (count != host->foreign_seen) {
@@ -111,20 +155,42 @@ static int64_t look_at(struct slurm *slurm, node_id node, uint64_t ours,
 void slurm_look_at_nodes(struct slurm *slurm, bool sure)
 {
     uint32_t count = slurm->setup.view->cluster->node_count;
-    uint64_t *ours = memory_checked(calloc(2 * (size_t)count + 1, sizeof *ours));
-    uint64_t *theirs = ours + count;
+    struct owners *owners = memory_checked(calloc((size_t)count + 1, sizeof *owners));
     int64_t again_ns = INT64_MAX;
     for (const struct slurm_entry *entry = slurm->first; entry; entry = entry->next)
-        for (uint32_t i = 0; i < entry->node_count; i++)
-            (is_ours(entry) ? ours : theirs)[entry->nodes[i]] |= entry->gpus[i];
+        add_owner(owners, entry);
     for (node_id node = 0; node < count; node++) {
-        int64_t at_ns = look_at(slurm, node, ours[node], theirs[node], sure);
+        int64_t at_ns = look_at(slurm, node, &owners[node], sure);
         again_ns = at_ns < again_ns ? at_ns : again_ns;
     }
-    free(ours);
+    free(owners);
     slurm->nodes_changed = false;
     slurm->look_ns = again_ns;
     slurm_set_timer(slurm, again_ns);
+}
+
+static bool is_on_its_gpu(const struct slurm_entry *entry,
+                          const struct slurm_entry *other)
+{
+    for (uint32_t i = 0; i < other->node_count; i++)
+        if (other->nodes[i] == entry->nodes[0] && (other->gpus[i] & entry->gpus[0]))
+            return true;
+    return false;
+}
+
+bool slurm_is_as_booked(const struct slurm_entry *entry)
+{
+    const struct slurm_entry *partner = slurm_partner(entry);
+    if (!has_shards(entry))
+        return true;
+    if (partner && has_shards(partner) && !is_on_its_gpu(entry, partner))
+        return false;
+    for (const struct slurm_entry *other = entry->slurm->first; other;
+         other = other->next)
+        if (other != entry && other != partner && other->stands == STANDS_RUNNING &&
+            is_on_its_gpu(entry, other))
+            return false;
+    return true;
 }
 
 /* --- a job that runs already ------------------------------------------------------------ */
@@ -161,13 +227,38 @@ static struct room room_left(const struct slurm *slurm, node_id node)
     return room;
 }
 
-static bool find_seats(struct slurm_entry *entry)
+/*
+ * The job of ours whose GPU it shares in Slurm, and can share in the books; NULL: none.  While
+ * another is adopted there ('adopting'), wait until the books have that.
+ */
+static struct slurm_entry *find_host(const struct slurm_entry *entry)
+{
+    struct slurm_entry *host = NULL;
+    if (!job_of(entry)->shares || entry->node_count != 1)
+        return NULL;
+    for (struct slurm_entry *other = entry->slurm->first; other; other = other->next) {
+        if (other == entry || other->wish != WISH_RUN || !has_shards(other) ||
+            !is_on_its_gpu(entry, other))
+            continue;
+        const struct job *job = job_of(other);
+        if (other->adopting)
+            return other;
+        if (job_runs(job) && job->partner == JOB_NONE && job->coming == JOB_NONE &&
+            job->next_partner == JOB_NONE)
+            host = other;
+    }
+    return host;
+}
+
+/* Where the books have room for a job that runs; 'ret_host': beside that one. */
+static bool find_seats(struct slurm_entry *entry, struct slurm_entry **ret_host)
 {
     struct slurm *slurm = entry->slurm;
     const struct view *view = slurm->setup.view;
     const struct job *job = &view->jobs[entry->slot];
     struct hold *hold = &entry->now;
     uint32_t nodes = entry->node_count ? entry->node_count : 1;
+    *ret_host = find_host(entry);
     free(hold->seats);
     *hold =
         (struct hold){ .seats = memory_checked(calloc(nodes, sizeof *hold->seats)) };
@@ -179,7 +270,10 @@ static bool find_seats(struct slurm_entry *entry)
         uint64_t usable = all_of(slurm, node) & ~held_bits(slurm, node);
         uint64_t bits = lowest_bits(usable & host->foreign_told, count);
         bits |= lowest_bits(usable & ~bits, count - bits_count(bits));
+        if (*ret_host)
+            bits = (*ret_host)->now.seats[0].gpus;
         if (bits_count(bits) < count || !host->up ||
+            (*ret_host && (*ret_host)->adopting) ||
             view->cluster->nodes[node].type !=
                 view->cluster->nodes[entry->nodes[0]].type) {
             hold->count = 0;
@@ -209,9 +303,10 @@ bool slurm_adopt(struct slurm_entry *entry)
 {
     struct slurm *slurm = entry->slurm;
     const struct job *job = &slurm->setup.view->jobs[entry->slot];
-    if (!find_seats(entry))
+    struct slurm_entry *beside;
+    if (!find_seats(entry, &beside))
         return false;
-    for (uint32_t i = 0; i < entry->now.count; i++) {
+    for (uint32_t i = 0; !beside && i < entry->now.count; i++) {
         const struct seat *seat = &entry->now.seats[i];
         struct slurm_host *host = &slurm->hosts[seat->node];
         tell_foreign(slurm, seat->node, host->foreign_told & ~seat->gpus);
@@ -222,7 +317,7 @@ bool slurm_adopt(struct slurm_entry *entry)
     struct event *placed = emit_for(entry, EVENT_PLACED);
     placed->seats = entry->now.seats;
     placed->seat_count = entry->now.count;
-    placed->beside = JOB_NONE;
+    placed->beside = beside ? beside->slot : JOB_NONE;
     entry->now.attempt = job->attempt + 1;
     entry->adopting = true;
     slurm->nodes_changed = true; /* one that is drained has nothing to give */
@@ -233,7 +328,8 @@ bool slurm_has_room(struct slurm_entry *entry)
 {
     struct hold lease = entry->now;
     entry->now = (struct hold){ 0 };
-    bool room = find_seats(entry);
+    struct slurm_entry *beside;
+    bool room = find_seats(entry, &beside);
     free(entry->now.seats);
     entry->now = lease;
     return room;
