@@ -2,7 +2,8 @@
  * test_slurm.c - the executor for Slurm against a Slurm that is a table: requests are late,
  * refused or lost, looks are stale, jobs end, requeue themselves and are cancelled at any
  * moment, berth-slurm dies.  After each event the books add up; in the end everybody has
- * ended in the books as he has in Slurm.
+ * ended in the books as he has in Slurm.  Some ask for shards of a GPU, which policies pair,
+ * and which Slurm puts on the first GPU that has room.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -30,6 +31,7 @@
 #define GPUS 4
 #define JOBS 40
 #define LINES 65536
+#define SHARDS 2 /* of a GPU */
 
 enum fate { PENDING, RUNNING, COMPLETED, FAILED, CANCELLED };
 static const char *const fate_names[] = { "PENDING", "RUNNING", "COMPLETED", "FAILED",
@@ -41,7 +43,8 @@ struct fake {
     bool held, completing, trial, signals;
     enum fate after; /* what it is when it has left: PENDING or an end */
     uint32_t restarts, gpus, node, mask;
-    int pin; /* the node that was asked for; -1: none */
+    uint32_t shards; /* of one GPU, which is not its own; 0: it has whole ones */
+    int pin;         /* the node that was asked for; -1: none */
     int exit_code;
     char said[400];                  /* of it, the last time */
     uint32_t starts, started, ended; /* by Slurm; heard of by the engine */
@@ -77,6 +80,8 @@ static struct play {
     uint32_t look_count;
     char node_said[NODES][400];
     uint32_t aside;
+    bool shards;     /* some jobs ask for them */
+    uint32_t paired; /* in the books */
 } play;
 
 static uint32_t below(uint32_t bound)
@@ -128,11 +133,11 @@ __attribute__((format(printf, 1, 2))) static void sayf(const char *fmt, ...)
 
 /* --- the table ------------------------------------------------------------------------ */
 
-static uint32_t used_on(uint32_t node)
+static uint32_t used_on(uint32_t node, bool completing)
 {
     uint32_t mask = 0;
     for (uint32_t i = 1; i <= play.job_count; i++)
-        if ((play.jobs[i].fate == RUNNING || play.jobs[i].completing) &&
+        if ((play.jobs[i].completing ? completing : play.jobs[i].fate == RUNNING) &&
             play.jobs[i].node == node)
             mask |= play.jobs[i].mask;
     return mask;
@@ -160,10 +165,10 @@ static void job_line(uint32_t id, char *text, size_t size)
     snprintf(text, size,
              "{\"job\":{\"id\":%u,\"uid\":7,\"state\":\"%s\",\"held\":%s,"
              "\"completing\":%s,\"requeue\":true,\"batch\":true,\"restarts\":%u,"
-             "\"submit\":%u,\"exit_code\":%d,\"gpus\":%u%s}}",
+             "\"submit\":%u,\"exit_code\":%d,\"gpus\":%u,\"shards\":%u%s}}",
              id, fate_names[job->fate], job->held ? "true" : "false",
              job->completing ? "true" : "false", job->restarts, 1000 + job->restarts,
-             job->exit_code, job->gpus, nodes);
+             job->exit_code, job->shards ? 0 : job->gpus, job->shards, nodes);
 }
 
 static void see(char *said, size_t size, const char *text)
@@ -181,12 +186,12 @@ static void look(void)
     if (play.look_count > 0 || play.away)
         return;
     for (uint32_t n = 0; n < NODES; n++) {
-        put_bits(bits, sizeof bits, used_on(n));
+        put_bits(bits, sizeof bits, used_on(n, true));
         snprintf(
             text, sizeof text,
-            "{\"node\":{\"name\":\"n%u\",\"type\":\"v100\",\"gpus\":%d,\"up\":true,"
-            "\"used\":[%s]}}",
-            n, GPUS, bits);
+            "{\"node\":{\"name\":\"n%u\",\"type\":\"v100\",\"gpus\":%d,\"shards\":%d,"
+            "\"up\":true,\"used\":[%s]}}",
+            n, GPUS, GPUS * SHARDS, bits);
         see(play.node_said[n], sizeof play.node_said[n], text);
     }
     for (uint32_t i = 1; i <= play.job_count; i++) {
@@ -221,6 +226,30 @@ static void say_all(void)
     sayf("{\"synced\":true}");
 }
 
+static uint32_t shards_used(uint32_t node, uint32_t gpu)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 1; i <= play.job_count; i++) {
+        const struct fake *job = &play.jobs[i];
+        if ((job->fate == RUNNING || job->completing) && job->node == node &&
+            (job->mask >> gpu & 1))
+            count += job->shards ? job->shards : SHARDS;
+    }
+    assert_true(count <= SHARDS);
+    return count;
+}
+
+/* The GPUs that Slurm gives it on a node; 0: there are not so many. */
+static uint32_t find_gpus(const struct fake *job, uint32_t node)
+{
+    uint32_t mask = 0, need = job->shards ? job->shards : SHARDS;
+    for (uint32_t k = 0; k < GPUS; k++)
+        if ((uint32_t)__builtin_popcount(mask) < job->gpus &&
+            shards_used(node, k) + need <= SHARDS)
+            mask |= 1u << k;
+    return (uint32_t)__builtin_popcount(mask) == job->gpus ? mask : 0;
+}
+
 /* Slurm's own scheduler: whoever is not held and whose nodes have room. */
 static void schedule(void)
 {
@@ -228,15 +257,11 @@ static void schedule(void)
         struct fake *job = &play.jobs[i];
         if (job->fate != PENDING || job->held || job->completing || job->pin < 0)
             continue;
-        uint32_t used = used_on((uint32_t)job->pin);
-        if (GPUS - (uint32_t)__builtin_popcount(used) < job->gpus)
+        uint32_t mask = find_gpus(job, (uint32_t)job->pin);
+        if (mask == 0)
             continue;
         job->node = (uint32_t)job->pin;
-        job->mask = 0;
-        for (int k = 0; k < GPUS && (uint32_t)__builtin_popcount(job->mask) < job->gpus;
-             k++)
-            if (!(used >> k & 1))
-                job->mask |= 1u << k;
+        job->mask = mask;
         job->fate = RUNNING;
         job->starts++;
     }
@@ -350,6 +375,11 @@ static void submit(void)
                                                  .trial = below(3) == 0,
                                                  .signals = below(2) == 0,
                                                  .pin = -1 };
+    struct fake *job = &play.jobs[play.job_count];
+    if (play.shards && below(3) > 0) {
+        job->gpus = 1;
+        job->shards = below(5) == 0 ? SHARDS : 1;
+    }
 }
 
 static void happen(void)
@@ -427,6 +457,10 @@ static int arrive_at(void *context, const struct slurm_newcomer *newcomer,
     struct job_spec spec = { .id = (uint64_t)id,
                              .gpus = play.jobs[id].gpus,
                              .class = play.jobs[id].trial ? CLASS_TE : CLASS_BE,
+                             .steps = 100,
+                             .kind = play.shards ? "ResNet-18 (batch size 16)" : NULL,
+                             .shares = play.jobs[id].shards > 0,
+                             .gpu_mib = play.jobs[id].shards * SLURM_SHARD_MIB,
                              .grace_ns = play.jobs[id].signals ? 5 * NS_PER_S : 0 };
     struct job *job = arena_new(&play.pass, struct job);
     assert_int_equal(admission_make_job(&play.admission, &spec, job, err), 0);
@@ -483,6 +517,7 @@ static void heed(void *self, const struct view *view, const struct event *event)
         assert_false(job->seated);
         job->seated = true;
         job->started++;
+        play.paired += view->jobs[event->job].partner != JOB_NONE;
         break;
     case EVENT_STOPPED:
     case EVENT_FINISHED:
@@ -505,7 +540,7 @@ static void heed(void *self, const struct view *view, const struct event *event)
     }
 }
 
-static void begin(uint64_t seed, const char *policy_text)
+static void begin(uint64_t seed, const char *policy_text, bool shards)
 {
     struct error err = { "" };
     const struct policy *policy;
@@ -513,6 +548,7 @@ static void begin(uint64_t seed, const char *policy_text)
     memset(&play, 0, sizeof play);
     play.outbox = play.boxes;
     play.now_ns = 5000 * NS_PER_S;
+    play.shards = shards;
     rng_init(&play.rng, seed, "slurm");
     arena_init(&play.arena, 0);
     arena_init(&play.pass, 0);
@@ -530,6 +566,11 @@ static void begin(uint64_t seed, const char *policy_text)
     }
     cluster_end(&play.cluster, &play.arena);
     throughput_init(&play.rates, &play.cluster);
+    if (shards)
+        throughput_published(&play.rates, &play.arena);
+    play.rates.rules =
+        (struct sharing_rules){ .by_consent = true, .across_users = true };
+    play.rates.rules.gpu_mib[type] = SHARDS * SLURM_SHARD_MIB;
     admission_init(&play.admission, &play.cluster, &play.rates);
     assert_int_equal(policy_parse(policy_text, &policy, &settings, &err), 0);
     struct engine_setup setup = { .cluster = &play.cluster,
@@ -645,6 +686,45 @@ static void move(void)
     step();
 }
 
+static uint32_t settled; /* how often that was so */
+
+/* Slurm has moved a job that ran, and we have not seen it pending: the books have it where it was. */
+static bool is_elsewhere(uint32_t id)
+{
+    struct slurm_entry *entry = slurm_find(play.slurm, id);
+    return play.jobs[id].fate == RUNNING && entry && entry->now.count > 0 &&
+           entry->now.seats[0].node != play.jobs[id].node;
+}
+
+/*
+ * For some seconds nothing happens but what was asked for.  When all is quiet the books have
+ * no more free GPUs on a node than there are, those of jobs that have ended among them.
+ */
+static void settle(void)
+{
+    uint32_t quiet = 0;
+    for (int i = 0; i < 40 && quiet < 6 && !play.away; i++) {
+        quiet = play.verb_count + play.word_count > 0 ? 0 : quiet + 1;
+        while (play.verb_count > 0)
+            carry_out_one();
+        say_look();
+        look();
+        say_look();
+        while (play.word_count > 0)
+            hear_one();
+        play.now_ns += NS_PER_S / 2;
+        step();
+    }
+    for (uint32_t i = 1; i <= play.job_count; i++)
+        if (is_elsewhere(i))
+            return;
+    for (uint32_t n = 0; n < NODES && quiet == 6; n++)
+        assert_true(__builtin_popcountll(play.engine.state.free.rooms[n].gpus) +
+                        __builtin_popcount(used_on(n, false)) <=
+                    GPUS);
+    settled += quiet == 6;
+}
+
 static bool all_ended(void)
 {
     for (uint32_t i = 1; i <= play.job_count; i++)
@@ -670,11 +750,15 @@ static void tell_who_is_left(uint64_t seed)
     }
 }
 
-static void play_one(uint64_t seed, const char *policy)
+/* Returns how many started beside another. */
+static uint32_t play_one(uint64_t seed, const char *policy, bool shards)
 {
-    begin(seed, policy);
-    for (int i = 0; i < 4000; i++)
+    begin(seed, policy, shards);
+    for (int i = 0; i < 4000; i++) {
         move();
+        if (i % 500 == 499)
+            settle();
+    }
     if (play.away)
         go_away();
     play.calm = true;
@@ -683,16 +767,30 @@ static void play_one(uint64_t seed, const char *policy)
     if (!all_ended())
         tell_who_is_left(seed);
     assert_true(all_ended());
+    uint32_t paired = play.paired;
     finish();
+    return paired;
 }
 
 static void test_nobody_is_lost(void **unused)
 {
     struct seeds seeds = seeds_first(getenv("BERTH_SOAK") ? 1500 : 40);
     for (; seeds_more(&seeds); seeds.now++) {
-        play_one(seeds.now, "fitgpp,max_preemptions=0");
-        play_one(seeds.now, "las");
+        play_one(seeds.now, "fitgpp,max_preemptions=0", false);
+        play_one(seeds.now, "las", false);
     }
 }
 
-RUN_CASES(TEST(test_nobody_is_lost));
+static void test_shards_are_shared(void **unused)
+{
+    struct seeds seeds = seeds_every(30);
+    uint32_t paired = 0;
+    settled = 0;
+    for (; seeds_more(&seeds); seeds.now++) {
+        paired += play_one(seeds.now, "gavel-las,sharing=true,round=20", true);
+        play_one(seeds.now, "fitgpp,max_preemptions=0", true);
+    }
+    assert_true(paired > 0 && settled > 0);
+}
+
+RUN_CASES(TEST(test_nobody_is_lost), TEST(test_shards_are_shared));

@@ -52,14 +52,19 @@ bool slurm_tidies_up(const struct slurm_entry *entry)
     return false;
 }
 
-/* As many as are held by others: those that were so before, then what is free. */
-static uint64_t foreign_bits(const struct slurm *slurm, node_id node, uint32_t count)
+/*
+ * As many as are held by others: those that were so before, then what is free.  Not 'held' by
+ * jobs of ours while there are others.
+ */
+static uint64_t foreign_bits(const struct slurm *slurm, node_id node, uint32_t count,
+                             uint64_t held)
 {
     const struct slurm_host *host = &slurm->hosts[node];
     if (host->drain)
         return all_of(slurm, node);
     uint64_t free = slurm->setup.view->free->rooms[node].gpus;
-    uint64_t bits = lowest_bits(host->foreign_told & all_of(slurm, node), count);
+    uint64_t bits =
+        lowest_bits(host->foreign_told & all_of(slurm, node) & ~held, count);
     bits |= lowest_bits(free & ~bits, count - bits_count(bits));
     bits |= lowest_bits(all_of(slurm, node) & ~bits, count - bits_count(bits));
     return bits;
@@ -85,11 +90,12 @@ static void tell_up(struct slurm *slurm, node_id node)
     host->down_told = !host->up;
 }
 
-/* GPUs of a node, by Slurm's numbers but for 'seats'. */
+/* GPUs of a node. */
 struct owners {
-    uint64_t ours, theirs;
-    uint64_t shared,
-        seats; /* by jobs of ours with shards, and where the books have those */
+    /* by Slurm's numbers: of jobs of ours, of others, of ours with shards */
+    uint64_t ours, theirs, shared;
+    /* by the books' numbers: of those with shards, of all of ours */
+    uint64_t seats, held;
 };
 
 static const struct job *job_of(const struct slurm_entry *entry)
@@ -105,8 +111,21 @@ static bool has_shards(const struct slurm_entry *entry)
            job_of(entry)->shares;
 }
 
+static void add_held(struct owners *owners, const struct seat *seats, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        owners[seats[i].node].held |= seats[i].gpus;
+}
+
 static void add_owner(struct owners *owners, const struct slurm_entry *entry)
 {
+    const struct view *view = entry->slurm->setup.view;
+    if (entry->slot != JOB_NONE) {
+        const struct job *job = job_of(entry);
+        add_held(owners, &view->seats[job->seats.first], job->seats.count);
+        add_held(owners, &view->seats[job->next.first], job->next.count);
+        add_held(owners, entry->now.seats, entry->now.count);
+    }
     for (uint32_t i = 0; i < entry->node_count; i++) {
         struct owners *here = &owners[entry->nodes[i]];
         *(is_ours(entry) ? &here->ours : &here->theirs) |= entry->gpus[i];
@@ -145,11 +164,13 @@ static int64_t look_at(struct slurm *slurm, node_id node, const struct owners *o
     uint32_t told = bits_count(host->foreign_told);
     if (!sure && !host->drain && count > told && now_ns < host->foreign_ns + SURE_NS) {
         if (known > told)
-            tell_foreign(slurm, node, foreign_bits(slurm, node, known));
+            tell_foreign(slurm, node, foreign_bits(slurm, node, known, owners->held));
         return host->foreign_ns + SURE_NS;
     }
-    tell_foreign(slurm, node, foreign_bits(slurm, node, count));
-    return INT64_MAX;
+    tell_foreign(slurm, node, foreign_bits(slurm, node, count, owners->held));
+    /* More than are free: as soon as one of ours has left, that one is theirs. */
+    bool crowded = !host->drain && (host->foreign_told & owners->held);
+    return crowded ? now_ns + SURE_NS : INT64_MAX;
 }
 
 void slurm_look_at_nodes(struct slurm *slurm, bool sure)
@@ -195,11 +216,28 @@ bool slurm_is_as_booked(const struct slurm_entry *entry)
 
 /* --- a job that runs already ------------------------------------------------------------ */
 
-/* Ours already, or promised. */
-static uint64_t held_bits(const struct slurm *slurm, node_id node)
+static uint64_t row_bits(const struct view *view, const struct seat_row *row,
+                         node_id node)
 {
     uint64_t bits = 0;
+    for (uint32_t i = 0; i < row->count; i++)
+        if (view->seats[row->first + i].node == node)
+            bits |= view->seats[row->first + i].gpus;
+    return bits;
+}
+
+/*
+ * Held by other jobs of ours, or promised to them.  A promise that we have dropped with its
+ * job stands in the engine's books until that has heard of it.
+ */
+static uint64_t held_bits(const struct slurm_entry *own, node_id node)
+{
+    const struct slurm *slurm = own->slurm;
+    uint64_t bits = 0;
     for (const struct slurm_entry *entry = slurm->first; entry; entry = entry->next) {
+        if (entry != own && entry->slot != JOB_NONE)
+            bits |= row_bits(slurm->setup.view, &job_of(entry)->seats, node) |
+                    row_bits(slurm->setup.view, &job_of(entry)->next, node);
         const struct hold *holds[] = { &entry->now, &entry->then };
         for (int h = 0; h < 2; h++)
             for (uint32_t i = 0; i < holds[h]->count; i++)
@@ -267,7 +305,7 @@ static bool find_seats(struct slurm_entry *entry, struct slurm_entry **ret_host)
         const struct slurm_host *host = &slurm->hosts[node];
         struct room room = room_left(slurm, node);
         uint32_t count = bits_count(entry->gpus[i]);
-        uint64_t usable = all_of(slurm, node) & ~held_bits(slurm, node);
+        uint64_t usable = all_of(slurm, node) & ~held_bits(entry, node);
         uint64_t bits = lowest_bits(usable & host->foreign_told, count);
         bits |= lowest_bits(usable & ~bits, count - bits_count(bits));
         if (*ret_host)
