@@ -48,10 +48,10 @@ class Shards(unittest.TestCase):
         until(lambda: state(self.lab, ident) == "RUNNING")
         return ident
 
-    def train(self, kind):
+    def train(self, kind, shards=1):
         progress = f"{self.lab.work}/%j.progress"
         return self.lab.submit(
-            "--gres=shard:1", f"--comment=berth:kind={kind};steps=100000;progress={progress}",
+            f"--gres=shard:{shards}", f"--comment=berth:kind={kind};steps=100000;progress={progress}",
             script=TRAINS.format(work=self.lab.work))
 
     def gpu(self, ident):
@@ -96,6 +96,19 @@ class Shards(unittest.TestCase):
         until(lambda: self.beside(other) is None)
         self.assertEqual((daemon.job(other)["state"], daemon.job(other)["attempt"]),
                          ("RUNNING", attempt))
+
+    def test_those_that_do_not_fit_take_turns(self):
+        daemon = self.begin(PAIRS)
+        self.fill(3)
+        jobs = [self.train("a"), self.train("b", shards=2)]
+        for job in jobs:
+            daemon.seen(job)
+        seen = set()
+        def watch():
+            seen.update(self.beside(job) for job in jobs)
+            return all(daemon.job(job)["attempt"] >= 1 for job in jobs)
+        until(watch)
+        self.assertEqual(seen, {None})
 
     def test_without_such_a_policy_each_counts_as_a_gpu(self):
         daemon = self.begin()
