@@ -121,4 +121,11 @@ const char *const migrations[MIGRATIONS_COUNT] = {
     "sent REAL NOT NULL, sent_count INTEGER NOT NULL, at_ns INTEGER NOT NULL, "
     "PRIMARY KEY (kind, type)) WITHOUT ROWID;"
     "CREATE INDEX kind_use_by_time ON kind_use (at_ns);",
+
+    /*
+     * To version 12: what happened to a job without its reports, of which there may be a
+     * hundred thousand.
+     */
+    "CREATE INDEX event_of_job ON event (job, seq) "
+    "WHERE job IS NOT NULL AND kind <> 'progress';",
 };

@@ -12,6 +12,8 @@
 
 #include "base/error.h"
 #include "store/db.h"
+#include "store/migrations.h"
+#include "store/schema.h"
 
 /* 4 MiB of new pages: more than SQLite keeps in memory before it writes to the log. */
 #define MUCH "CREATE TABLE big AS SELECT zeroblob(8388608) x;"
@@ -285,7 +287,41 @@ static void a_crash_in_a_migration_changes_nothing(void **state)
     assert_int_equal(number_in(path, "SELECT id FROM host"), 7);
 }
 
-RUN_CASES(CASE(an_old_file_is_brought_to_the_newest_version),
+#define OF_A_JOB \
+    "SELECT seq FROM event WHERE job = 7 AND job IS NOT NULL AND kind <> 'progress' " \
+    "ORDER BY seq"
+
+/* What happened to a job is found without its reports, also in a file of version 9. */
+static void events_of_a_job_are_found_beside_its_reports(void **state)
+{
+    const char *steps[MIGRATIONS_VERSION];
+    struct db *db = NULL;
+    size_t count;
+    steps[0] = store_schema(&count);
+    for (int i = 0; i < MIGRATIONS_COUNT; i++)
+        steps[i + 1] = migrations[i];
+    assert_int_equal(db_open(&db, path, steps, 9, &err), 0);
+    run_sql(db, "INSERT INTO event (at_ns, kind, job, text) VALUES (1, 'started', 7, "
+                "'{}'), (2, 'progress', 7, '{}'), (3, 'finished', 7, '{}'), "
+                "(4, 'started', 8, '{}')");
+    db_close(db);
+    snprintf(copy, sizeof copy, "%s.before-10", path);
+    assert_int_equal(db_open(&db, path, steps, MIGRATIONS_VERSION, &err), 0);
+    db_close(db);
+    assert_true(exists(copy));
+    remove(copy);
+    assert_int_equal(number_in(path, "SELECT count(*) FROM (" OF_A_JOB ")"), 2);
+    struct db_query *query;
+    assert_int_equal(db_open_reader(&db, path, &err), 0);
+    query = db_prepare_once(db, "EXPLAIN QUERY PLAN " OF_A_JOB);
+    assert_int_equal(db_next(query, &err), 1);
+    assert_non_null(strstr(db_get_text(query, 3), "event_of_job"));
+    db_finish(query);
+    db_close(db);
+}
+
+RUN_CASES(CASE(events_of_a_job_are_found_beside_its_reports),
+          CASE(an_old_file_is_brought_to_the_newest_version),
           CASE(a_new_file_has_the_newest_version_and_no_copy),
           CASE(an_earlier_copy_is_replaced),
           CASE(a_migration_that_fails_changes_nothing), CASE(a_newer_file_is_refused),
