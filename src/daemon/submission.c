@@ -244,6 +244,11 @@ int submission_find_job(const struct scheduler *scheduler, const struct caller *
     return 0;
 }
 
+const char *submission_cancel_reason(const struct caller *caller, uint32_t owner)
+{
+    return caller->uid == owner ? "cancelled" : "cancelled by an administrator";
+}
+
 /* -ENOENT: no such live job; -EPERM: another user's; -EALREADY: not in this state. */
 static int cancel_one(struct submission *submission, const struct caller *caller,
                       uint64_t id, struct error *err)
@@ -252,7 +257,8 @@ static int cancel_one(struct submission *submission, const struct caller *caller
     job_id job = JOB_NONE;
     int r = submission_find_job(scheduler, caller, id, &job, err);
     if (r == 0)
-        scheduler_add_event(scheduler, EVENT_CANCELLED, job)->why = "cancelled";
+        scheduler_add_event(scheduler, EVENT_CANCELLED, job)->why =
+            submission_cancel_reason(caller, scheduler->jobs[job].uid);
     return r;
 }
 

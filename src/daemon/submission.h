@@ -38,6 +38,9 @@ int submission_accept(struct submission *submission, const char *user,
                       struct request *request, const struct request_texts *texts,
                       bool held, struct error *ret_rejected, struct error *err);
 
+/* Why a job ended that the caller cancelled. */
+const char *submission_cancel_reason(const struct caller *caller, uint32_t owner);
+
 /*
  * The live job that the caller may change.  -ENOENT: there is none of that id; -EPERM: it is
  * another user's; -EAGAIN: berthd accepts no changes now.

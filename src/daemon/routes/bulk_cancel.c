@@ -277,7 +277,8 @@ static void cancel_job(struct cancellation *work, uint64_t id)
         return;
     }
     outcome->state = next_state(&work->scheduler->engine.state.jobs[job]);
-    scheduler_add_event(work->scheduler, EVENT_CANCELLED, job)->why = "cancelled";
+    scheduler_add_event(work->scheduler, EVENT_CANCELLED, job)->why =
+        submission_cancel_reason(&work->caller, work->scheduler->jobs[job].uid);
     work->count++;
 }
 
