@@ -1,11 +1,13 @@
 """The same workload of short jobs, run live with real processes and simulated: the same
-order of starts, the same preemptions, and completion times within a tolerance.
+order of starts, the same preemptions, and completion times within a tolerance.  And the other
+way round: what ran live, exported and simulated, takes as long on average.
 
 The jobs are such that the order stays the same when each of them starts, runs and stops up
 to 0.2 s late; how late it was is printed.  It runs alone: a busy machine would prove nothing.
 """
 import csv
 import os
+import random
 import shutil
 import subprocess
 import tempfile
@@ -16,6 +18,7 @@ import unittest
 from live import BUILD, Daemon
 
 TOLERANCE_S = 1.5
+REPLAY_TOLERANCE = 0.05 # of the mean completion time
 
 # submitted at, class, GPUs, seconds of work
 MIXED = [
@@ -134,6 +137,46 @@ class Twin(unittest.TestCase):
 
     def test_one_policy_does_both(self):
         self.compare("berth", ORDERED)
+
+    def test_what_ran_under_fifo_takes_as_long_in_a_replay(self):
+        self.replay("fifo")
+
+    def test_what_ran_under_berth_takes_as_long_in_a_replay(self):
+        self.replay("berth")
+
+    def replay(self, policy):
+        daemon = Daemon("--policy", policy, gpus="v100:4")
+        self.addCleanup(daemon.wipe)
+        daemon.start()
+        script, path, out = (os.path.join(daemon.dir, n) for n in ("job.py", "t.csv", "out.csv"))
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(JOB)
+        draw = random.Random(7)
+        ids = []
+        begin = time.monotonic()
+        for number in range(30):
+            time.sleep(max(0, begin + 0.25 * number - time.monotonic()))
+            work = draw.uniform(0.4, 2.5)
+            ids.append(daemon.submit(
+                "python3", "-S", script, str(work), gpus=draw.choice([1, 1, 1, 2, 4]), steps=work,
+                grace_s=5, pause_s=0.05, load_s=0.05,
+                **{"class": "te" if draw.random() < 0.2 else "be"}))
+        ended = [daemon.wait(ident) for ident in ids]
+        self.assertEqual({job["state"] for job in ended}, {"COMPLETED"})
+        berth = os.path.join(BUILD, "berth")
+        subprocess.run([berth, "export", "--socket", daemon.socket, "-o", path], check=True,
+                       stderr=subprocess.DEVNULL)
+        subprocess.run([berth, "sim", "--cluster", "1xv100:4", "--workload", path, "--policy",
+                        policy, "--jobs-out", out], check=True, stdout=subprocess.DEVNULL)
+        with open(out, encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([int(row["id"]) for row in sorted(rows, key=lambda r: int(r["id"]))], ids)
+        live = sum(job["end"] - job["submit"] for job in ended) / len(ids)
+        again = sum(float(row["jct_s"]) for row in rows) / len(ids)
+        stops = sum(job["preemptions"] for job in ended)
+        print(f"# {policy}: mean completion {live:.3f} s live with {stops} preemptions, "
+              f"{again:.3f} s in a replay ({again / live - 1:+.2%})", flush=True)
+        self.assertLess(abs(again / live - 1), REPLAY_TOLERANCE)
 
 
 if __name__ == "__main__":

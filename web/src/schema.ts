@@ -261,6 +261,58 @@ export interface SharingTotals {
   lost_gpu_s: number;
 }
 
+export interface ExportedJob {
+  id: number;
+  user: string;
+  class: "be" | "te";
+  state: "completed" | "failed" | "cancelled";
+  gpus: number;
+  types?: string;
+  /** how often it started */
+  attempts: number;
+  preemptions: number;
+  submit: number;
+  /** its first */
+  start?: number;
+  end: number;
+  /** when it was cancelled */
+  cancel?: number;
+  /** dependency: what it depended on ended otherwise */
+  cancelled_by?: "owner" | "administrator" | "dependency";
+  /** it was held until then, by its owner, another job or a time */
+  eligible?: number;
+  name?: string;
+  entity?: string;
+  kind?: string;
+  nodelist?: string;
+  exclude?: string;
+  gpus_min?: number;
+  gpus_max?: number;
+  nodes?: number;
+  spread?: boolean;
+  cpus?: number;
+  mem_bytes?: number;
+  weight?: number;
+  deadline?: number;
+  ckpt_s?: number;
+  time_limit_s?: number;
+  /** alone at its size, on a type of speed 1; lost work counts once */
+  work_s?: number;
+  /** the same in steps, where it reported them */
+  steps?: number;
+  /** work_s per step */
+  step_s?: number;
+  /** it declared its work */
+  declared: boolean;
+  /** in steps where there are steps, else in seconds */
+  declared_work?: number;
+  grace_s?: number;
+  /** measured, else declared; above grace_s where its work is lost when it is stopped */
+  pause_s?: number;
+  /** from its placement to its first step: measured, else declared */
+  load_s?: number;
+}
+
 export interface PairRate {
   kind: string;
   /** the kind that it shared GPUs with */

@@ -68,7 +68,8 @@ struct route {
 /* The routes of each file, up to a row without a path. */
 extern const struct route submission_routes[], query_routes[], server_routes[],
     job_history_routes[], dashboard_routes[], flow_routes[], progress_routes[],
-    limit_routes[], bulk_cancel_routes[], token_routes[], rate_routes[];
+    limit_routes[], bulk_cancel_routes[], token_routes[], rate_routes[],
+    export_routes[];
 
 static inline struct caller routes_caller(const struct http_request *request)
 {
