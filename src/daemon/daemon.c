@@ -35,6 +35,7 @@
 #include "model/cluster.h"
 #include "policy/policy.h"
 #include "store/db.h"
+#include "store/policy_rows.h"
 #include "store/store.h"
 #include "store/submission_keys.h"
 
@@ -445,6 +446,8 @@ int daemon_set_policy(struct daemon *daemon, const struct caller *caller,
     if (r == 0)
         r = store_set_fact(daemon->store, "policy", text, err);
     if (r == 0)
+        r = policy_rows_note(daemon->store, scheduler_now_ns(scheduler), text, err);
+    if (r == 0)
         r = engine_set_policy(&scheduler->engine, policy, settings, err);
     if (r < 0) {
         free(copy);
@@ -605,7 +608,10 @@ static int choose_policy(struct daemon *daemon, struct error *err)
     const char *said = daemon->setup.policy;
     char *text = said ? memory_text(said) : store_fact(daemon->store, "policy");
     daemon->scheduler.policy = text ? text : memory_text(POLICY_STANDARD);
-    return said ? store_set_fact(daemon->store, "policy", said, err) : 0;
+    int r = said ? store_set_fact(daemon->store, "policy", said, err) : 0;
+    return r < 0 ? r
+                 : policy_rows_note(daemon->store, scheduler_now_ns(&daemon->scheduler),
+                                    daemon->scheduler.policy, err);
 }
 
 /* GPUs that jobs cannot have. */

@@ -124,8 +124,10 @@ const char *const migrations[MIGRATIONS_COUNT] = {
 
     /*
      * To version 12: what happened to a job without its reports, of which there may be a
-     * hundred thousand.
+     * hundred thousand; and from when on each policy decided (policy_rows.c).
      */
     "CREATE INDEX event_of_job ON event (job, seq) "
-    "WHERE job IS NOT NULL AND kind <> 'progress';",
+    "WHERE job IS NOT NULL AND kind <> 'progress';"
+    "CREATE TABLE policy (id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, "
+    "text TEXT NOT NULL);",
 };

@@ -190,6 +190,23 @@ class Export(Case):
                 row[key] = same[key] = ""
             self.assertEqual(row, same)
 
+    def test_it_is_told_which_policy_decided(self):
+        daemon = self.start("--policy", "fifo")
+        daemon.wait(daemon.sh("true"))
+        self.assertIn("The policy was fifo.\n", self.export(daemon)[1])
+        daemon.stop()
+        daemon.start() # the same is no change
+        for policy in ("las", "las", "srtf"):
+            self.assertEqual(daemon.ask("PATCH", "/v1/server", {"policy": policy})[0], 200)
+        daemon.wait(daemon.sh("true"))
+        policies = daemon.ask("GET", "/v1/export")[1]["policies"]
+        self.assertEqual([each["policy"] for each in policies], ["fifo", "las", "srtf"])
+        lately = daemon.ask("GET", f"/v1/export?since={policies[2]['since'] + 0.001}")[1]
+        self.assertEqual(lately["policies"], policies[2:])
+        said = self.export(daemon)[1]
+        self.assertRegex(said, r"The policy was fifo\.\nThe policy was las from .* on\.\n"
+                               r"The policy was srtf from .* on\.\n")
+
     def test_only_the_last_jobs_on_request(self):
         daemon = self.start("--policy", "fifo")
         old = daemon.sh("true")

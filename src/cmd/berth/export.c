@@ -54,6 +54,7 @@ struct exported {
     double zero_s;      /* the first submission, since 1970 */
     double last_s;
     uint64_t jobs, live, rejected;
+    struct json *policies; /* that decided meanwhile */
 };
 
 /* ---- names ---- */
@@ -209,6 +210,8 @@ static void write_page(struct exported *exported, const struct json *page)
         struct job_spec spec = read_job(exported, job);
         csv_write_job(exported->file, COLUMNS, &spec);
     }
+    if (!exported->policies)
+        exported->policies = json_copy_of(json_get(page, "policies"));
     exported->live += (uint64_t)json_count_at(page, "live");
     exported->rejected += (uint64_t)json_count_at(page, "rejected");
 }
@@ -255,6 +258,20 @@ static void say_left_out(const struct exported *exported)
                 exported->rejected, exported->rejected == 1 ? "is" : "are");
 }
 
+/* A replay begins with the policy that was in charge. */
+static void say_policies(const struct exported *exported)
+{
+    char from[64];
+    for (size_t i = 0; i < json_count(exported->policies); i++) {
+        const struct json *policy = json_item(exported->policies, i);
+        double since_s = json_number_or(policy, "since", 0);
+        fprintf(stderr, "The policy was %s", json_text_or(policy, "policy", ""));
+        if (i > 0 || since_s > exported->zero_s)
+            fprintf(stderr, " from %s on", format_time(from, sizeof from, since_s));
+        fputs(".\n", stderr);
+    }
+}
+
 static void say_exported(const struct exported *exported, double since_s,
                          double history_from)
 {
@@ -266,6 +283,7 @@ static void say_exported(const struct exported *exported, double since_s,
             exported->jobs, exported->jobs == 1 ? "" : "s",
             format_time(first, sizeof first, exported->zero_s),
             format_time(last, sizeof last, exported->last_s), exported->zero_s);
+    say_policies(exported);
     say_left_out(exported);
     if (history_from > since_s)
         fprintf(stderr,
@@ -300,6 +318,7 @@ static int export_all(const struct flags *flags, struct call *call, double since
     if (r == 0)
         say_exported(&exported, since_s, history_from);
     output_release(&output);
+    json_free(exported.policies);
     arena_release(&exported.texts);
     return command_status(flags, r, &err);
 }

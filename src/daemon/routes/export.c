@@ -26,6 +26,7 @@
 #include "model/cluster.h"
 #include "model/event_record.h"
 #include "store/db.h"
+#include "store/policy_rows.h"
 #include "store/prune.h"
 #include "store/store.h"
 
@@ -358,6 +359,15 @@ static bool write_jobs(struct export_page *page)
     return more;
 }
 
+static void write_policy(void *context, int64_t at_ns, const char *policy)
+{
+    struct buf *body = context;
+    json_write_open(body, NULL, '{');
+    json_write_time(body, "since", at_ns);
+    json_write_text(body, "policy", policy);
+    json_write_close(body, '}');
+}
+
 static void export_jobs(struct routes *routes, const struct http_request *request,
                         uint64_t id, struct http_reply *reply)
 {
@@ -383,6 +393,10 @@ static void export_jobs(struct routes *routes, const struct http_request *reques
     json_write_close(body, ']');
     json_write_count(body, "live", page.live);
     json_write_count(body, "rejected", page.rejected);
+    json_write_open(body, "policies", '[');
+    if (!http_query(request, "page"))
+        policy_rows_read(facts.store, page.since_ns, write_policy, body);
+    json_write_close(body, ']');
     if (prune_history_from(facts.store) >= 0)
         json_write_time(body, "history_from", prune_history_from(facts.store));
     if (more) {
