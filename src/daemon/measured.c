@@ -40,12 +40,17 @@ static void add_to_mean(struct measured_mean *mean, int64_t ns)
     mean->count++;
 }
 
+static double factor_now(const struct measured *measured)
+{
+    return measured->now.is_there ? measured->now.factor : 1;
+}
+
 /* Count the work made until now; it makes none after that. */
 static void stop_work(struct measured *measured, int64_t at_ns)
 {
     if (measured->running_ns >= 0 && at_ns > measured->running_ns)
-        measured->ran_s += (double)(at_ns - measured->running_ns) * 1e-9 *
-                           (measured->now.is_there ? measured->now.factor : 1);
+        measured->ran_s +=
+            (double)(at_ns - measured->running_ns) * 1e-9 * factor_now(measured);
     measured->running_ns = -1;
 }
 
@@ -77,13 +82,19 @@ static struct measured_place read_place(const struct measured *measured,
 /* The attempt is over; 'kept' of its work was not in vain. */
 static void end_attempt(struct measured *measured, int64_t at_ns, double kept)
 {
+    bool loading =
+        measured->started_ns >= 0 && measured->running_ns < 0 && measured->ran_s == 0;
+    if (loading && measured->loading_s == 0 && measured->recalled_ns >= 0)
+        measured->loading_s = (double)(measured->recalled_ns - measured->started_ns) *
+                              1e-9 * factor_now(measured);
     if (measured->started_ns >= 0 && measured->running_ns < 0 && measured->ran_s == 0 &&
         measured->recalled_ns < 0)
         measured->running_ns = measured->started_ns; /* it ended before it reported */
     stop_work(measured, at_ns);
     measured->has_ended = measured->has_ended || measured->started_ns >= 0;
     measured->work_s += measured->ran_s * kept;
-    measured->ran_s = 0;
+    measured->loaded_s += measured->loading_s * kept;
+    measured->ran_s = measured->loading_s = 0;
     measured->started_ns = measured->recalled_ns = -1;
     measured->now = measured->next;
     if (measured->now.is_there && measured->now.at_ns < at_ns)
@@ -130,15 +141,38 @@ static void read_lost(struct measured *measured, const struct event *event)
     end_attempt(measured, event->at_ns, measured->cancelled_ns >= 0 ? 1 : kept);
 }
 
+/* When its GPUs were its own. */
+static int64_t seated_ns(const struct measured *measured)
+{
+    return measured->now.is_there && !measured->now.waits ? measured->now.at_ns
+                                                          : measured->started_ns;
+}
+
 static void begin_work(struct measured *measured, int64_t at_ns)
 {
     if (measured->started_ns < 0)
         return;
     measured->running_ns = at_ns;
-    int64_t from_ns = measured->now.is_there && !measured->now.waits
-                          ? measured->now.at_ns
-                          : measured->started_ns;
-    add_to_mean(&measured->load, at_ns - from_ns);
+    measured->loading_s =
+        (double)(at_ns - measured->started_ns) * 1e-9 * factor_now(measured);
+    add_to_mean(&measured->load, at_ns - seated_ns(measured));
+}
+
+static void read_started(struct measured *measured, const struct event *event)
+{
+    measured->started_ns = event->at_ns;
+    add_to_mean(&measured->start, event->at_ns - seated_ns(measured));
+    if (event->loaded)
+        begin_work(measured, event->at_ns);
+}
+
+void measured_end(struct measured *measured, bool declares_load)
+{
+    if (measured->steps > 0 || declares_load)
+        return;
+    measured->work_s += measured->loaded_s;
+    measured->loaded_s = 0;
+    measured->load = measured->start;
 }
 
 static void read_cancelled(struct measured *measured, const struct event *event,
@@ -194,9 +228,7 @@ void measured_add(struct measured *measured, const struct event_record *record,
         measured->running_ns = event->at_ns;
         break;
     case EVENT_STARTED:
-        measured->started_ns = event->at_ns;
-        if (event->loaded)
-            begin_work(measured, event->at_ns);
+        read_started(measured, event);
         break;
     case EVENT_LOADED:
         begin_work(measured, event->at_ns);

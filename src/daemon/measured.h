@@ -35,6 +35,8 @@ struct measured {
     double steps;               /* that it reported; 0: it reported none           */
     bool has_ended;             /* after a start                                   */
     struct measured_mean load;  /* from its placement to its first step  */
+    struct measured_mean start; /* from its placement to its start       */
+    double loaded_s; /* from its starts to its first steps, counted as work  */
     struct measured_mean pause; /* from the order to stop to its leaving  */
     struct measured_mean kill;  /* the same where its work was lost       */
     int64_t eligible_ns;        /* could start from then on; -1: at once  */
@@ -46,7 +48,8 @@ struct measured {
     struct measured_place now, next;
     int64_t held_ns, started_ns, running_ns, recalled_ns; /* -1: not */
     double ran_s;                                         /* its work so far */
-    double steps_from;                                    /* kept before it  */
+    double loading_s;  /* from its start to its first step, counted as work  */
+    double steps_from; /* kept before it  */
 };
 
 /* 'held': the job had to wait for something when it was submitted. */
@@ -56,6 +59,12 @@ void measured_init(struct measured *measured, const struct cluster *cluster,
 /* The next event of the job; 'line' is as the log has it.  Reports may be left out. */
 void measured_add(struct measured *measured, const struct event_record *record,
                   const char *line);
+
+/*
+ * There are no more events.  Of a job that never reported steps and declared no load time it is
+ * not known when it began to work: that counts from its start.
+ */
+void measured_end(struct measured *measured, bool declares_load);
 
 /* -1: nothing was measured. */
 int64_t measured_mean_ns(const struct measured_mean *mean);

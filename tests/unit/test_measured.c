@@ -115,6 +115,25 @@ static void lost_work_is_work_once(void **state)
     assert_int_equal(measured_mean_ns(&measured.pause), -1);
 }
 
+/* The end of a load time that nobody declared or showed is a guess. */
+static void the_work_of_a_silent_job_begins_with_its_start(void **state)
+{
+    for (int declares = 0; declares < 2; declares++) {
+        measured_init(&measured, &w.cluster, 2, false);
+        happens(0, "placed", ON_V100);
+        happens(1, "started", "");
+        happens(6, "recalled", "\"rule\":\"order\"");
+        happens(7, "stopped", "\"exit_code\":85,\"clean\":true,\"step\":0");
+        happens(10, "placed", ON_V100);
+        happens(11, "started", "");
+        happens(21, "loaded", "\"loaded\":true");
+        happens(41, "finished", "\"exit_code\":0,\"step\":0");
+        measured_end(&measured, declares);
+        assert_is(measured.work_s, declares ? 20 : 35);
+        assert_is((double)measured_mean_ns(&measured.load) * 1e-9, declares ? 11 : 1);
+    }
+}
+
 /* It was told to stop and has its next GPUs before it has left the first. */
 static void a_job_that_moves_is_placed_before_it_stops(void **state)
 {
@@ -175,6 +194,7 @@ RUN_CASES(CASE(an_undisturbed_job_has_all_its_time),
           CASE(a_job_that_reports_nothing_works_from_its_start),
           CASE(time_on_a_slow_type_is_less_work),
           CASE(a_preemption_has_a_pause_and_no_work), CASE(lost_work_is_work_once),
+          CASE(the_work_of_a_silent_job_begins_with_its_start),
           CASE(a_job_that_moves_is_placed_before_it_stops),
           CASE(a_resized_job_works_by_its_size), CASE(a_wait_for_victims_is_no_load),
           CASE(it_is_known_when_it_could_start_and_who_cancelled_it));

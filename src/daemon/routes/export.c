@@ -276,6 +276,7 @@ static void write_own(struct export_page *page, const struct export_row *row)
     measured_init(&measured, cluster, row->gpus,
                   known && conditions_needed(&request, row->submit_ns));
     measure(page, row, &measured);
+    measured_end(&measured, request.spec.load_ns > 0);
     if (!measured.has_ended)
         measured.work_s = seated_work(page, row); /* its events are gone */
     json_write_text_if(body, "name", row->name);
