@@ -57,6 +57,8 @@ static void note_event(void *self, const struct view *view, const struct event *
     if (event->kind == EVENT_STARTED) {
         if (replicate->starts[event->job] == REPLICATE_NOT_YET)
             replicate->starts[event->job] = event->at_ns;
+        if (replicate->setup.starts_only)
+            stop_awaiting(replicate, event->job);
         return;
     }
     replicate->ends[event->job] = event->at_ns;

@@ -28,6 +28,7 @@ struct error;
 struct replicate_setup {
     const char *settings; /* of the source's policy, or NULL                        */
     uint32_t more_jobs;   /* that may be live at once, of those yet to be submitted */
+    bool starts_only;     /* a job that has started is awaited no more              */
     bool reports;         /* jobs report progress and use the network               */
 
     /* What is true of a live job of the copy's view; 'ret_truth' has the declared costs. */

@@ -188,6 +188,9 @@ uint32_t run_sampler_enter(struct run_sampler *sampler, const struct job *job)
 {
     double values[RUN_TIMES_OF_KEY];
     enum run_basis basis = RUN_BASIS_ALL;
+    struct job plain = { .gpus = job->gpus, .kind = KIND_NONE };
+    if (sampler->sizes_only)
+        job = &plain;
     bool ratios = job->steps_total > 0;
     uint64_t key = hash_word(HASH_WORDS_START, (uint64_t)job->user << 32 | job->gpus);
     key = hash_word(key, (uint64_t)job->kind << 32 | job->name) ^ ratios;

@@ -88,6 +88,7 @@ struct run_sampler {
         all[2]; /* lists of all jobs: run times, ratios; RUN_TIMES_NONE: not made yet */
     struct rng rng;
     uint64_t seed;
+    bool sizes_only; /* names, users and declared work are not looked at */
 };
 
 /* 'times' must not change while it is used.  run_sampler_release() it. */

@@ -1,0 +1,108 @@
+/* calibration.c - forecasts set right by how earlier ones turned out. */
+#include "predict/calibration.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const double levels[CALIBRATION_QUANTILES] = { 0.1, 0.5, 0.9 };
+
+double calibration_log(double wait_s)
+{
+    return log(fmax(wait_s, 0) + CALIBRATION_OFFSET_S);
+}
+
+double calibration_wait_s(double log_wait)
+{
+    return fmax(exp(log_wait) - CALIBRATION_OFFSET_S, 0);
+}
+
+static double seconds_between(int64_t from_ns, int64_t to_ns)
+{
+    return (double)(to_ns - from_ns) * 1e-9;
+}
+
+uint64_t calibration_add(struct calibration *calibration, int64_t made_ns,
+                         const double waits_s[CALIBRATION_QUANTILES])
+{
+    uint64_t number = calibration->count++;
+    struct calibration_forecast *forecast =
+        &calibration->forecasts[number % CALIBRATION_FORECASTS];
+    calibration->over_count -= forecast->over;
+    *forecast = (struct calibration_forecast){ .made_ns = made_ns };
+    for (uint32_t q = 0; q < CALIBRATION_QUANTILES; q++)
+        forecast->logs[q] = calibration_log(waits_s[q]);
+    return number;
+}
+
+void calibration_resolve(struct calibration *calibration, uint64_t number,
+                         int64_t at_ns)
+{
+    if (number >= calibration->count ||
+        number + CALIBRATION_FORECASTS < calibration->count)
+        return;
+    struct calibration_forecast *forecast =
+        &calibration->forecasts[number % CALIBRATION_FORECASTS];
+    if (forecast->over)
+        return;
+    forecast->over = true;
+    forecast->log_wait = calibration_log(seconds_between(forecast->made_ns, at_ns));
+    calibration->over_count++;
+}
+
+static int compare_values(const void *a, const void *b)
+{
+    const struct censored_value *first = a;
+    const struct censored_value *second = b;
+    if (first->value != second->value)
+        return first->value < second->value ? -1 : 1;
+    return (int)first->censored - (int)second->censored;
+}
+
+double calibration_quantile(struct censored_value *values, uint32_t count, double level)
+{
+    double left = 1; /* share that is larger */
+    qsort(values, count, sizeof *values, compare_values);
+    for (uint32_t i = 0; i < count; i++) {
+        if (values[i].censored)
+            continue;
+        left *= 1 - 1.0 / (count - i);
+        if (1 - left >= level - 1e-9)
+            return values[i].value;
+    }
+    return count > 0 ? values[count - 1].value : 0;
+}
+
+/* How much one quantile was too low. */
+static double find_shift(const struct calibration *calibration, int64_t now_ns,
+                         uint32_t quantile)
+{
+    struct censored_value values[CALIBRATION_FORECASTS];
+    uint32_t count = calibration->count < CALIBRATION_FORECASTS
+                         ? (uint32_t)calibration->count
+                         : CALIBRATION_FORECASTS;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct calibration_forecast *forecast = &calibration->forecasts[i];
+        double log_wait =
+            forecast->over
+                ? forecast->log_wait
+                : calibration_log(seconds_between(forecast->made_ns, now_ns));
+        values[i] =
+            (struct censored_value){ .value = log_wait - forecast->logs[quantile],
+                                     .censored = !forecast->over };
+    }
+    return calibration_quantile(values, count, levels[quantile]);
+}
+
+bool calibration_correct(const struct calibration *calibration, int64_t now_ns,
+                         double waits_s[CALIBRATION_QUANTILES])
+{
+    if (calibration->over_count < CALIBRATION_LEAST)
+        return false;
+    for (uint32_t q = 0; q < CALIBRATION_QUANTILES; q++) {
+        double shift = find_shift(calibration, now_ns, q);
+        waits_s[q] = calibration_wait_s(calibration_log(waits_s[q]) + shift);
+        if (q > 0)
+            waits_s[q] = fmax(waits_s[q], waits_s[q - 1]);
+    }
+    return true;
+}
