@@ -13,7 +13,8 @@
 #include "forecast/replicate.h"
 #include "predict/run_times.h"
 
-#define MORE_JOBS 4096 /* live at once, of those that are yet to be submitted */
+/* Live at once, of jobs that are yet to be submitted: so many, and as many again as there are. */
+#define MORE_JOBS 512
 
 const double quantile_levels[QUANTILE_COUNT] = { 0.1, 0.5, 0.9 };
 
@@ -211,7 +212,9 @@ static int forecast_jobs(struct forecast_pass *pass, struct start_times *times,
 {
     uint32_t count = times->replicates;
     struct replicate_setup setup = { .settings = pass->setup->settings,
-                                     .more_jobs = pass->setup->arrivals ? MORE_JOBS : 0,
+                                     .more_jobs = pass->setup->arrivals
+                                                      ? MORE_JOBS + pass->live_count
+                                                      : 0,
                                      .starts_only = pass->setup->starts_only,
                                      .truth = tell_truth,
                                      .arrival = next_arrival,

@@ -13,8 +13,9 @@
 #include "model/throughput.h"
 
 const struct bench_suite *const bench_suites[] = {
-    &bench_sim,   &bench_fit, &bench_fitgpp, &bench_flow,  &bench_solve,
-    &bench_gavel, &bench_one, &bench_live,   &bench_slurm, NULL
+    &bench_sim,   &bench_fit,   &bench_fitgpp, &bench_flow,
+    &bench_solve, &bench_gavel, &bench_one,    &bench_forecast,
+    &bench_live,  &bench_slurm, NULL
 };
 
 int bench_simulate(const char *name, bool published, struct sim_setup setup,

@@ -62,4 +62,4 @@ struct bench_suite {
 extern const struct bench_suite *const bench_suites[];
 
 extern const struct bench_suite bench_sim, bench_fit, bench_fitgpp, bench_flow,
-    bench_solve, bench_gavel, bench_one, bench_live, bench_slurm;
+    bench_solve, bench_gavel, bench_one, bench_forecast, bench_live, bench_slurm;

@@ -124,7 +124,8 @@ struct sharing_part sharing_part(const struct throughput *table, const struct jo
     if (!find_estimate(table, job, beside, type, &estimate))
         return (struct sharing_part){ SHARING_UNKNOWN, untried, 1 };
     if (!estimate.sure)
-        return (struct sharing_part){ SHARING_ESTIMATED, fmax(estimate.kept, untried), 1 };
+        return (struct sharing_part){ SHARING_ESTIMATED, fmax(estimate.kept, untried),
+                                      1 };
     return (struct sharing_part){ SHARING_ESTIMATED, estimate.kept, estimate.high };
 }
 

@@ -94,7 +94,7 @@ struct sim {
 /* The tag of a 'submitted' event: what the engine must not know of the job. */
 struct sim_submission {
     struct sim_truth truth;
-    const char *name; /* where jobs are logged, or NULL */
+    const char *name;               /* where jobs are logged, or NULL */
     int64_t eligible_ns, cancel_ns; /* 0: at once; never */
 };
 

@@ -9,11 +9,11 @@
 #include "version.h"
 
 extern const struct study study_fitgpp, study_gavel, study_jpas, study_one, study_slaq,
-    study_xion;
+    study_xion, study_forecast;
 
-const struct study *const study_list[] = { &study_fitgpp, &study_xion, &study_gavel,
-                                           &study_slaq,   &study_jpas, &study_one,
-                                           NULL };
+const struct study *const study_list[] = { &study_fitgpp,   &study_xion, &study_gavel,
+                                           &study_slaq,     &study_jpas, &study_one,
+                                           &study_forecast, NULL };
 
 int reproduction_run(struct reproduction *reproduction, const struct study *study,
                      bool quick, uint32_t seeds, struct error *err)

@@ -74,8 +74,7 @@ static const struct field fields[COLUMN_COUNT] = {
     [COLUMN_CANCEL] = { "cancel_s", FIELD_TIME, AT(cancel_ns) },
     [COLUMN_START] = { "start_s", FIELD_TIME, AT(past.start_ns) },
     [COLUMN_END] = { "end_s", FIELD_TIME, AT(past.end_ns) },
-    [COLUMN_STATE] = { "state", FIELD_CHOICE, AT(past.end),
-                       .choices = job_ends },
+    [COLUMN_STATE] = { "state", FIELD_CHOICE, AT(past.end), .choices = job_ends },
     [COLUMN_CANCELLED_BY] = { "cancelled_by", FIELD_CHOICE, AT(past.cancelled_by),
                               .choices = job_cancellers },
     [COLUMN_ATTEMPTS] = { "attempts", FIELD_COUNT, AT(past.attempts),
@@ -372,11 +371,10 @@ static int check_not_before(const struct reader *reader, const struct job_spec *
     int64_t at_ns = field_get_whole(&fields[column], spec);
     if (at_ns == 0 || at_ns >= spec->submit_ns)
         return 0;
-    return error_set(err, -EINVAL,
-                     "%s:%llu: %s is %.9g, want no time before submit_s, %.9g",
-                     reader->name, (unsigned long long)reader->line,
-                     fields[column].name, (double)at_ns * 1e-9,
-                     (double)spec->submit_ns * 1e-9);
+    return error_set(
+        err, -EINVAL, "%s:%llu: %s is %.9g, want no time before submit_s, %.9g",
+        reader->name, (unsigned long long)reader->line, fields[column].name,
+        (double)at_ns * 1e-9, (double)spec->submit_ns * 1e-9);
 }
 
 /* Check rules about several fields; 'given' are the columns that are not empty. */

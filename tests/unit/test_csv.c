@@ -360,10 +360,8 @@ RUN_CASES(TEST(every_column_arrives), TEST(what_is_written_reads_the_same),
           TEST(wrong_fields_are_named_with_file_and_line),
           TEST(words_and_small_numbers_are_as_they_should_be),
           TEST(a_job_may_shrink_and_grow_around_what_it_asks_for),
-          TEST(a_job_has_one_pace),
-          TEST(a_measured_pace_stands_beside_a_kind),
+          TEST(a_job_has_one_pace), TEST(a_measured_pace_stands_beside_a_kind),
           TEST(times_of_a_recorded_job_are_after_its_submission),
           TEST(what_became_of_a_job_is_read_and_written),
-          TEST(ids_and_order_are_checked_over_the_file),
-          TEST(a_wrong_head_is_refused), TEST(a_file_cut_short_is_noticed),
-          TEST(names_are_clean_text));
+          TEST(ids_and_order_are_checked_over_the_file), TEST(a_wrong_head_is_refused),
+          TEST(a_file_cut_short_is_noticed), TEST(names_are_clean_text));

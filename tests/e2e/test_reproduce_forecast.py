@@ -1,0 +1,35 @@
+"""berth reproduce forecast: rows for every policy, verdicts by their targets, seeds not chosen on."""
+import json
+import unittest
+
+from support import Case
+
+POLICIES = ("fifo", "fifo-backfill", "las", "srtf", "xion", "berth")
+
+
+class ReproduceForecast(Case):
+    def test_every_policy_is_compared_with_what_happened(self):
+        done = self.berth("reproduce", "forecast", "--quick", "--json", timeout=1200)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = json.loads(done.stdout)
+        self.assertEqual((said["paper"], said["seeds"]), ("forecast", [201]))
+        rows = {row["id"]: row for row in said["rows"]}
+        for policy in POLICIES:
+            for suffix in ("", "_sizes"):
+                self.assertGreaterEqual(rows[f"mixed_{policy}_end_forecasts{suffix}"]["measured"], 20)
+                coverage = rows[f"mixed_{policy}_end_coverage{suffix}"]["measured"]
+                off = rows[f"mixed_{policy}_end_coverage_off{suffix}"]["measured"]
+                self.assertAlmostEqual(abs(coverage - 0.8), off, 6)
+            # Of a few dozen jobs: far from what chance can do to right intervals and to a right median.
+            self.assertTrue(0.4 <= rows[f"mixed_{policy}_end_coverage"]["measured"] <= 1, policy)
+            self.assertLess(rows[f"mixed_{policy}_end_pinball"]["measured"], 1, policy)
+        self.assertIn("mixed_fifo_start_pinball", rows)
+        for row in said["rows"]:
+            if "target" in row:
+                met = row["measured"] <= row["target"]
+                self.assertEqual(row["verdict"], "better" if met else "worse", row)
+        self.assertEqual(len(said["charts"]), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
