@@ -21,12 +21,11 @@ struct planned_job {
     bool resumes;   /* it is revoked to run elsewhere or at another size */
 };
 
-/* Set a policy up in an arena of its own; on failure the present one stays. */
-static int install_policy(struct engine *engine, const struct policy *policy,
-                          const char *settings, struct error *err)
+/* Set a policy up in this empty arena, which becomes its own; on failure the present one stays. */
+static int install_policy_in(struct engine *engine, struct arena own,
+                             const struct policy *policy, const char *settings,
+                             struct error *err)
 {
-    struct arena own;
-    arena_init(&own, 0);
     void *self = arena_alloc(&own, 1, policy->self_size, 16);
     param_defaults(policy->params, self);
     int r = param_parse(policy->params, self, policy->name, settings, err);
@@ -38,11 +37,22 @@ static int install_policy(struct engine *engine, const struct policy *policy,
     }
     if (engine->policy && engine->policy->fini)
         engine->policy->fini(engine->policy_self);
-    arena_release(&engine->own);
+    engine->spare = engine->own;
     engine->own = own;
     engine->policy = policy;
     engine->policy_self = self;
     return 0;
+}
+
+static int install_policy(struct engine *engine, const struct policy *policy,
+                          const char *settings, struct error *err)
+{
+    struct arena own;
+    arena_init(&own, 0);
+    arena_release(&engine->spare);
+    int r = install_policy_in(engine, own, policy, settings, err);
+    arena_release(&engine->spare);
+    return r;
 }
 
 /* The same for a flow policy. */
@@ -111,6 +121,7 @@ void engine_release(struct engine *engine)
         engine->flow->fini(engine->flow_self);
     engine->flow = NULL;
     arena_release(&engine->own);
+    arena_release(&engine->spare);
     arena_release(&engine->flow_own);
     arena_release(&engine->round);
     state_release(&engine->state);
@@ -227,7 +238,10 @@ int engine_set_policy(struct engine *engine, const struct policy *policy,
 int engine_inherit_policy(struct engine *engine, const struct engine *source,
                           const char *settings, struct error *err)
 {
-    int r = install_policy(engine, source->policy, settings, err);
+    struct arena own = engine->spare; /* as large as it was needed last time */
+    arena_reset(&own);
+    engine->spare = (struct arena){ 0 };
+    int r = install_policy_in(engine, own, source->policy, settings, err);
     if (r < 0)
         return r;
     if (source->policy->inherit)

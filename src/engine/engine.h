@@ -42,6 +42,7 @@ struct engine {
     struct plan *plan;
     struct arena round;    /* emptied after every step                          */
     struct arena own;      /* of the installed policy                           */
+    struct arena spare;    /* of the one before, where policies are inherited   */
     struct arena flow_own; /* of the flow policy                                */
     struct planned_job *planned_jobs; /* by slot, while a plan becomes orders */
 
