@@ -74,6 +74,7 @@ struct last_waits {
 struct forecast_record {
     int64_t made_ns;
     double waits_s[METHOD_COUNT][TARGET_COUNT][QUANTILE_COUNT]; /* as corrected */
+    double raw_s[METHOD_COUNT][TARGET_COUNT][QUANTILE_COUNT];   /* as forecast  */
     bool corrected[METHOD_COUNT][TARGET_COUNT];
     uint64_t numbers[METHOD_COUNT][TARGET_COUNT]; /* in the calibrations */
     bool asked[TARGET_COUNT]; /* the start only of a job that waits */
@@ -246,8 +247,8 @@ static void forecast_job(struct forecast_run *run, const struct engine *engine,
             if (!record->asked[t])
                 continue;
             struct calibration *calibration = &run->calibrations[m][t];
-            double raw_s[QUANTILE_COUNT];
-            memcpy(raw_s, record->waits_s[m][t], sizeof raw_s);
+            double *raw_s = record->raw_s[m][t];
+            memcpy(raw_s, record->waits_s[m][t], sizeof record->raw_s[m][t]);
             record->corrected[m][t] =
                 calibration_correct(calibration, now_ns, record->waits_s[m][t]);
             record->numbers[m][t] = calibration_add(calibration, now_ns, raw_s);
@@ -319,7 +320,7 @@ static double pinball(const double waits_s[QUANTILE_COUNT], double happened_s)
 
 struct method_score {
     uint32_t count;
-    double coverage, pinball;
+    double coverage, raw_coverage, pinball;
     uint32_t bucket_counts[BUCKETS];
     double bucket_coverage[BUCKETS];
 };
@@ -332,6 +333,12 @@ static uint32_t bucket_of(double wait_s)
     return bucket;
 }
 
+static bool is_inside(const double waits_s[QUANTILE_COUNT], double happened_s)
+{
+    return happened_s >= waits_s[QUANTILE_10] - 1e-3 &&
+           happened_s <= waits_s[QUANTILE_90] + 1e-3;
+}
+
 static struct method_score score_run(const struct forecast_run *run, enum method method,
                                      enum forecast_target target)
 {
@@ -342,11 +349,11 @@ static struct method_score score_run(const struct forecast_run *run, enum method
         double happened_s = record->happened_s[target];
         if (!counts(record, target))
             continue;
-        bool inside = happened_s >= waits_s[QUANTILE_10] - 1e-3 &&
-                      happened_s <= waits_s[QUANTILE_90] + 1e-3;
+        bool inside = is_inside(waits_s, happened_s);
         uint32_t bucket = bucket_of(waits_s[QUANTILE_50]);
         score.count++;
         score.coverage += inside;
+        score.raw_coverage += is_inside(record->raw_s[method][target], happened_s);
         score.pinball += pinball(waits_s, happened_s);
         if (bucket < BUCKETS) {
             score.bucket_counts[bucket]++;
@@ -441,6 +448,7 @@ static void add_method_rows(struct reproduction *r, const struct forecast_experi
                             enum forecast_target target, enum method method)
 {
     double coverage[SEEDS_MAX];
+    double raw[SEEDS_MAX];
     double ratio[SEEDS_MAX];
     double number[SEEDS_MAX];
     struct method_score all = { 0 };
@@ -452,6 +460,7 @@ static void add_method_rows(struct reproduction *r, const struct forecast_experi
         if (score.count == 0)
             continue;
         coverage[count] = score.coverage / score.count;
+        raw[count] = score.raw_coverage / score.count;
         number[count] = score.count;
         ratio[count++] = score.pinball / naive.pinball;
         all.count += score.count;
@@ -472,6 +481,9 @@ static void add_method_rows(struct reproduction *r, const struct forecast_experi
     snprintf(what, sizeof what, "%s: share of %ss between p10 and p90%s", name, aim,
              method == METHOD_SIZES ? ", by sizes only" : "");
     add_row(r, name, id, what, "share", coverage, count);
+    snprintf(id, sizeof id, "%s_%s_%s_coverage_raw%s", place->name, name, aim, suffix);
+    snprintf(what, sizeof what, "%s: the same before forecasts are set right", name);
+    add_row(r, name, id, what, "share", raw, count);
     double error = fabs(all.coverage / all.count - 0.8);
     snprintf(id, sizeof id, "%s_%s_%s_coverage_off%s", place->name, name, aim, suffix);
     snprintf(what, sizeof what, "%s: how far that is from 80 %%, over all seeds", name);
