@@ -85,7 +85,7 @@ class Export(Case):
     def test_a_job_is_described_by_what_it_asked_for_and_what_it_was(self):
         daemon = self.start("--policy", "fifo")
         plain = daemon.sh("sleep 1", name="lr-0.1", gpus=2, entity="lab", time_limit_s=600,
-                          weight=2, grace_s=7, pause_s=3)
+                          weight=2, grace_s=7, pause_s=3, shared=True)
         fails = daemon.sh("sleep 0.3; exit 3", cpus=2, mem_bytes=1 << 30, deadline=time.time() + 900)
         waits = daemon.sh("true", dependency=[{"kind": "afterok", "id": fails}])
         held = daemon.sh("sleep 0.2", hold=True)
@@ -110,11 +110,11 @@ class Export(Case):
         self.assertEqual(
             {key: job[key] for key in ("name", "entity", "class", "submit_s", "gpus", "weight",
                                        "grace_s", "pause_s", "limit_s", "state", "attempts",
-                                       "preemptions", "fails", "declared", "cancel_s")},
+                                       "preemptions", "fails", "declared", "cancel_s", "shared")},
             {"name": "lr-0.1", "entity": "lab", "class": "be", "submit_s": "0", "gpus": "2",
              "weight": "2", "grace_s": "7", "pause_s": "3", "limit_s": "600",
              "state": "completed", "attempts": "1", "preemptions": "0", "fails": "0",
-             "declared": "0", "cancel_s": ""})
+             "declared": "0", "cancel_s": "", "shared": "1"})
         truth = daemon.job(plain)
         self.assertAlmostEqual(float(job["end_s"]), truth["end"] - truth["submit"], 3)
         self.assertAlmostEqual(float(job["work_s"]), 1, delta=0.3)

@@ -290,6 +290,8 @@ export interface ExportedJob {
   gpus_max?: number;
   nodes?: number;
   spread?: boolean;
+  /** it may share its GPUs */
+  shared?: boolean;
   cpus?: number;
   mem_bytes?: number;
   weight?: number;

@@ -43,7 +43,7 @@ static const struct flag export_flags[] = {
      COLUMN_BIT(COLUMN_FAILS) | COLUMN_BIT(COLUMN_START) | COLUMN_BIT(COLUMN_END) | \
      COLUMN_BIT(COLUMN_STATE) | COLUMN_BIT(COLUMN_CANCELLED_BY) | \
      COLUMN_BIT(COLUMN_ATTEMPTS) | COLUMN_BIT(COLUMN_PREEMPTIONS) | \
-     COLUMN_BIT(COLUMN_LIMIT))
+     COLUMN_BIT(COLUMN_LIMIT) | COLUMN_BIT(COLUMN_SHARED))
 
 /* The file that is being written. */
 struct exported {
@@ -181,6 +181,7 @@ static struct job_spec read_job(struct exported *exported, const struct json *jo
         .gpus_max = count_of(job, "gpus_max"),
         .nodes = count_of(job, "nodes"),
         .spread = json_flag_at(job, "spread"),
+        .shares = json_flag_at(job, "shared"),
         .cpu_milli = (uint32_t)(json_number_or(job, "cpus", 0) * 1000 + 0.5),
         .mem_mib = (uint32_t)(json_number_or(job, "mem_bytes", 0) / 0x1p20),
         .weight = json_number_or(job, "weight", 0),

@@ -203,6 +203,8 @@ static void write_asked(struct buf *body, const struct request *request)
     write_count_if(body, "nodes", spec->nodes);
     if (spec->spread)
         json_write_flag(body, "spread", true);
+    if (spec->shares)
+        json_write_flag(body, "shared", true);
     if (spec->cpu_milli > 0)
         json_write_number(body, "cpus", spec->cpu_milli / 1000.0);
     if (spec->mem_mib > 0)
