@@ -291,7 +291,7 @@ static void a_crash_in_a_migration_changes_nothing(void **state)
     "SELECT seq FROM event WHERE job = 7 AND job IS NOT NULL AND kind <> 'progress' " \
     "ORDER BY seq"
 
-/* What happened to a job is found without its reports, also in a file of version 9. */
+/* What happened to a job is found without its reports, also in a file of version 11. */
 static void events_of_a_job_are_found_beside_its_reports(void **state)
 {
     const char *steps[MIGRATIONS_VERSION];
@@ -300,12 +300,12 @@ static void events_of_a_job_are_found_beside_its_reports(void **state)
     steps[0] = store_schema(&count);
     for (int i = 0; i < MIGRATIONS_COUNT; i++)
         steps[i + 1] = migrations[i];
-    assert_int_equal(db_open(&db, path, steps, 9, &err), 0);
+    assert_int_equal(db_open(&db, path, steps, 11, &err), 0);
     run_sql(db, "INSERT INTO event (at_ns, kind, job, text) VALUES (1, 'started', 7, "
                 "'{}'), (2, 'progress', 7, '{}'), (3, 'finished', 7, '{}'), "
                 "(4, 'started', 8, '{}')");
     db_close(db);
-    snprintf(copy, sizeof copy, "%s.before-10", path);
+    snprintf(copy, sizeof copy, "%s.before-12", path);
     assert_int_equal(db_open(&db, path, steps, MIGRATIONS_VERSION, &err), 0);
     db_close(db);
     assert_true(exists(copy));
