@@ -33,7 +33,7 @@
     3.0 /* job-seconds that a GPU-second wasted by a move or resize costs: 1 + slope x queue */
 #define SWAP_SLOPE 10.0 /* the same of one wasted by a swap */
 #define GANG 0.1        /* exponent: larger gangs come a little earlier */
-#define QUALITY 0.5     /* what a good model counts for, beside a finished job */
+#define QUALITY 1.0     /* what a good model counts for, beside a finished job */
 #define PATIENCE 10.0   /* times its own run time that a job may wait, beyond 'age' */
 #define AGED_SHARE \
     0.0625 /* of the GPU time, for jobs that start because they waited too long */

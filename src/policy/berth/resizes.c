@@ -14,10 +14,12 @@
  *
  * For a job that waits, an elastic one gives up GPUs if that pays, in seconds:
  *
- *     W x (wait - pause)  >  V x (slower x max(wait, epoch) + stop) + theta x price
+ *     W x (wait - pause)  >  V x (slower x small + stop) + theta x price
+ *     small = max(wait, epoch) x jobs that wait, and not longer than until it ends
  *
  * with W and V the weights of both, 'wait' until enough GPUs are free because jobs end,
- * 'slower' the share of its speed that the elastic job loses.  An elastic job may start
+ * 'slower' the share of its speed that the elastic job loses, and 'small' the time until it
+ * gets its GPUs back: when all that wait now have started.  An elastic job may start
  * smaller in this way; it then counts for the share of its speed that it has.
  *
  * A job is shrunk below what it asks for, and for a job that waits, only if sizes will be set
@@ -132,8 +134,9 @@ static double gain_of_room_s(const struct berth_policy *berth, const struct view
     double share = speed_share(view, job, type, job->gpus, gpus);
     double slower =
         1 - speed_share(view, giver, type, giver->gpus_now, giver->gpus_now - given);
-    double lost_s =
-        slower * fmax(wait_s, epoch_s(berth)) + price_stop_s(berth, view, other);
+    double small_s = fmax(wait_s, epoch_s(berth)) * fmax(berth->queue_count, 1);
+    double lost_s = slower * fmin(small_s, berth_left_s(berth, view, other)) +
+                    price_stop_s(berth, view, other);
     return value_of(berth, view, id).weight * share * (wait_s - pause_s) -
            value_of(berth, view, other).weight * lost_s -
            berth->theta * price_of_stopping(berth, view, other);
