@@ -143,8 +143,6 @@ static int berth_init(void *self, const struct view *view, uint64_t seed,
     bits_init(&berth->aside, run, nodes);
     bits_init(&berth->kept, run, nodes);
     bits_init(&berth->claimed, run, nodes);
-    for (uint32_t gpus = 0; gpus < GANG_POWERS; gpus++)
-        berth->gang_powers[gpus] = gpus > 1 ? pow(gpus, GANG) : 1;
     forecaster_init(&berth->forecaster, view->job_max, run);
     berth->queue = arena_array(run, job_id, view->job_max);
     fair_shares_init(&berth->shares, view, run);

@@ -32,7 +32,6 @@
 #define THETA_SLOPE \
     3.0 /* job-seconds that a GPU-second wasted by a move or resize costs: 1 + slope x queue */
 #define SWAP_SLOPE 10.0 /* the same of one wasted by a swap */
-#define GANG 0.1        /* exponent: larger gangs come a little earlier */
 #define QUALITY 1.0     /* what a good model counts for, beside a finished job */
 #define PATIENCE 10.0   /* times its own run time that a job may wait, beyond 'age' */
 #define AGED_SHARE \
@@ -74,7 +73,6 @@ struct berth_job {
 };
 
 #define FRESH_MAX 64
-#define GANG_POWERS 65 /* of so many numbers of GPUs, from none on */
 
 enum objective {
     OBJECTIVE_COMPLETION,
@@ -129,7 +127,6 @@ struct berth_policy {
         timers; /* a guess that changes, or a wait that becomes too long */
 
     double gpus_per_cpu_milli, gpus_per_mib; /* of the whole cluster */
-    double gang_powers[GANG_POWERS];         /* GPUs ^ GANG */
     uint32_t trial_gpus;                     /* held by or pending for trial jobs */
     uint32_t aged_gpus;     /* and by jobs that started because they waited too long */
     double aged_debt_gpu_s; /* GPU time that these have had beyond their share       */

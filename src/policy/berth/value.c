@@ -1,7 +1,7 @@
 /*
  * value.c - what a job's time is worth: its place in the order.
  *
- *     key(j) = (work left + time to resume) / (weight x share x urgency) / GPUs ^ gang
+ *     key(j) = (work left + time to resume) / (weight x share x urgency)
  *
  * Smallest first.  'share' corrects for what the job's user and group have had (fair_shares.h).
  *
@@ -28,7 +28,7 @@
  * doubled, and a model becomes good once.  So a running job's key rises finitely often, and two
  * jobs cannot preempt each other in turns.
  *
- * Sources: as in work_history.h; gang as in xion.c.
+ * Sources: as in work_history.h.
  */
 #include "policy/berth/berth_internal.h"
 
@@ -278,8 +278,6 @@ static struct cost_model_value find_value(const struct berth_policy *berth,
     if (good_s > 0)
         key_s = fmin(key_s / (1 + QUALITY), (good_s + load_s) / QUALITY);
     key_s /= weight;
-    key_s /=
-        job->gpus < GANG_POWERS ? berth->gang_powers[job->gpus] : pow(job->gpus, GANG);
     return (struct cost_model_value){
         .left_s = left_s,
         .weight = good_s > 0 ? weight * (1 + QUALITY) : weight,
