@@ -111,10 +111,30 @@ static const char suited[] = "kind,type,gpus,rate,beside,rate_beside\n"
                              "B,v100,1,0.4,C,0.4\nC,v100,1,0.4,C,0.4\n"
                              "C,v100,1,0.4,D,0.4\nD,v100,1,0.4,D,0.4\n";
 
+static void begin_suited(struct world *w, const char *nodes)
+{
+    world_init_as(w, nodes);
+    assert_int_equal(throughput_parse(&w->rates, &w->arena, "suited", suited,
+                                      sizeof suited - 1, &err),
+                     0);
+}
+
 static job_id add_running(struct world *w, const char *kind, node_id node)
 {
     w->kind = kind;
     return world_running_on(w, node, (struct job){ .gpus = 1, .steps_total = 90000 });
+}
+
+static job_id add_beside(struct world *w, job_id host, const char *kind)
+{
+    w->kind = kind;
+    return world_beside(w, host, (struct job){ .gpus = 1, .steps_total = 90000 });
+}
+
+static job_id add_waiting(struct world *w, const char *kind)
+{
+    w->kind = kind;
+    return world_queued(w, (struct job){ .gpus = 1, .steps_total = 90000 });
 }
 
 /*
@@ -129,17 +149,11 @@ static void new_jobs_come_to_running_ones(void **state)
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         static struct world w;
-        world_init_as(&w, "2xv100:1");
-        assert_int_equal(throughput_parse(&w.rates, &w.arena, "suited", suited,
-                                          sizeof suited - 1, &err),
-                         0);
+        begin_suited(&w, "2xv100:1");
         job_id running[3] = { add_running(&w, kinds[i][0], 0) };
-        w.kind = kinds[i][1];
-        running[1] = world_beside(&w, running[0],
-                                  (struct job){ .gpus = 1, .steps_total = 90000 });
+        running[1] = add_beside(&w, running[0], kinds[i][1]);
         running[2] = add_running(&w, kinds[i][2], 1);
-        w.kind = kinds[i][3];
-        job_id new = world_queued(&w, (struct job){ .gpus = 1, .steps_total = 90000 });
+        job_id new = add_waiting(&w, kinds[i][3]);
         world_decide_with(&w, &policy_gavel_las, "sharing=true");
         const struct change *grant = world_grant(&w, new);
         assert_non_null(grant);
@@ -148,6 +162,61 @@ static void new_jobs_come_to_running_ones(void **state)
         assert_false(plan_changes(w.plan, running[2]));
         world_release(&w);
     }
+}
+
+/* --- partners that part without being asked ------------------------------------------------ */
+
+static void add_waiting_of_all_kinds(struct world *w)
+{
+    static const char *const all[] = { "A", "B", "C", "D" };
+    for (int i = 0; i < 12; i++)
+        add_waiting(w, all[i % 4]);
+}
+
+/* Rounds go by: what is decided is done at once. */
+static void play_rounds(struct world *w)
+{
+    for (int i = 0; i < 40; i++) {
+        world_pass(w, MINUTES(i % 2 ? 6 : 1));
+        world_decide_again(w);
+        world_carry_out(w);
+        for (job_id id = 0; id < w->state.job_count; id++)
+            if (world_job(w, id)->state == JOB_STOPPING)
+                world_apply(w, (struct event){ .kind = EVENT_STOPPED, .job = id });
+        for (job_id id = 0; id < w->state.job_count; id++)
+            if (world_job(w, id)->state == JOB_PLACED)
+                world_apply(w, (struct event){
+                                   .kind = EVENT_STARTED, .job = id, .loaded = true });
+    }
+}
+
+/*
+ * A job came to one of a pair when the other had stopped.  Then that one ends, and the job is
+ * alone, while another pair is like those two were.
+ */
+static void a_job_that_came_to_one_of_a_pair_is_alone_when_that_one_ends(void **state)
+{
+    static struct world w;
+    begin_suited(&w, "2xv100:1");
+    job_id host = add_running(&w, "A", 0);
+    job_id leaving = add_beside(&w, host, "D");
+    add_beside(&w, add_running(&w, "A", 1), "C");
+    job_id coming = add_waiting(&w, "C");
+    world_decide_with(&w, &policy_gavel_las, "sharing=true");
+    world_plan(&w);
+    struct ask ask = ASK_DEFAULT;
+    ask.beside = host;
+    plan_revoke(w.plan, leaving, RULE_ORDER, coming);
+    assert_true(plan_grant(w.plan, coming, &ask));
+    world_carry_out(&w);
+    assert_int_equal(world_job(&w, host)->coming, coming);
+    add_waiting_of_all_kinds(&w);
+    world_apply(&w, (struct event){ .kind = EVENT_STOPPED, .job = leaving });
+    world_apply(&w,
+                (struct event){ .kind = EVENT_STARTED, .job = coming, .loaded = true });
+    world_apply(&w, (struct event){ .kind = EVENT_FINISHED, .job = host });
+    play_rounds(&w);
+    world_release(&w);
 }
 
 /* --- by consent, with rates that are learned ---------------------------------------------- */
@@ -296,6 +365,7 @@ RUN_CASES(CASE(jobs_that_suit_each_other_run_together),
           CASE(jobs_that_do_not_fit_take_turns),
           CASE(jobs_that_hinder_each_other_are_kept_apart),
           CASE(new_jobs_come_to_running_ones),
+          CASE(a_job_that_came_to_one_of_a_pair_is_alone_when_that_one_ends),
           CASE(jobs_that_say_so_share_when_that_is_worth_it),
           CASE(jobs_that_harm_each_other_are_parted_and_not_tried_again),
           CASE(nobody_shares_who_did_not_say_so_or_with_another_user),

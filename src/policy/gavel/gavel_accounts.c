@@ -453,6 +453,25 @@ static void enter_tree(struct gavel_common *common, job_id id)
                 common->entries[id].ticket, 0);
 }
 
+/* Each job knows whose mate it is, so that none is left with a mate that has gone. */
+static void set_mate(struct gavel_rounds *rounds, job_id id, job_id mate)
+{
+    struct gavel_member *member = &rounds->members[id];
+    if (member->mate == mate)
+        return;
+    if (member->mate != JOB_NONE) {
+        job_id *link = &rounds->members[member->mate].mate_of;
+        while (*link != id)
+            link = &rounds->members[*link].next_mate_of;
+        *link = member->next_mate_of;
+    }
+    member->mate = mate;
+    if (mate != JOB_NONE) {
+        member->next_mate_of = rounds->members[mate].mate_of;
+        rounds->members[mate].mate_of = id;
+    }
+}
+
 /* It is where its class waits, in the tree if it waits for GPUs. */
 static void leave_group(struct gavel_common *common, const struct view *view, job_id id)
 {
@@ -468,12 +487,12 @@ static void leave_group(struct gavel_common *common, const struct view *view, jo
         rounds->classes[member->class].seated--;
     }
     member->line = NONE;
-    member->mate = JOB_NONE;
+    set_mate(rounds, id, JOB_NONE);
     member->anchor_s =
         credit_s - accrual_at(&rounds->classes[member->class].waiting.accrual, now_ns);
 }
 
-static void enter_line(struct gavel_common *common, job_id id, uint32_t at, job_id mate,
+static void enter_line(struct gavel_common *common, job_id id, uint32_t at,
                        int64_t now_ns)
 {
     struct gavel_rounds *rounds = common->rounds;
@@ -482,7 +501,6 @@ static void enter_line(struct gavel_common *common, job_id id, uint32_t at, job_
     double credit_s = accounts_credit(common, id, now_ns);
     member->line = at;
     member->side = line->classes[0] != member->class;
-    member->mate = mate;
     member->anchor_s =
         credit_s - accrual_at(&line->running[member->side].accrual, now_ns);
     rounds->classes[member->class].seated++;
@@ -490,9 +508,13 @@ static void enter_line(struct gavel_common *common, job_id id, uint32_t at, job_
     turn_line(rounds, line, now_ns);
 }
 
-/* The job that shares GPUs with it, now or where it is about to go. */
-static job_id mate_of(const struct gavel_common *common, const struct view *view,
-                      job_id id)
+/*
+ * The job that shares GPUs with it, now or where it is about to go.  That one's own mate can be
+ * another: where a job comes to one whose partner has not stopped yet, and where a job moves
+ * away from its partner.
+ */
+static job_id find_mate(const struct gavel_common *common, const struct view *view,
+                        job_id id)
 {
     const struct job *job = &view->jobs[id];
     bool moves = job->next.count > 0 && job->seats.count > 0;
@@ -505,7 +527,7 @@ static job_id mate_of(const struct gavel_common *common, const struct view *view
                                                                        : JOB_NONE;
 }
 
-void accounts_follow(struct gavel_common *common, const struct view *view, job_id id)
+static void follow_one(struct gavel_common *common, const struct view *view, job_id id)
 {
     struct gavel_rounds *rounds = common->rounds;
     struct gavel_member *member = &rounds->members[id];
@@ -515,7 +537,7 @@ void accounts_follow(struct gavel_common *common, const struct view *view, job_i
     bool here = job->state != JOB_FREE && job->state != JOB_HELD;
     uint32_t column = here ? gavel_column_now(common, view, job) : NONE;
     bool waits = here && column == NONE && job->state == JOB_WAITING;
-    job_id mate = column == NONE ? JOB_NONE : mate_of(common, view, id);
+    job_id mate = column == NONE ? JOB_NONE : find_mate(common, view, id);
     uint32_t line = NONE;
     if (mate != JOB_NONE)
         line = accounts_pair_line(common, column, member->class,
@@ -528,18 +550,35 @@ void accounts_follow(struct gavel_common *common, const struct view *view, job_i
     if (line != member->line || waits != member->waits)
         leave_group(common, view, id);
     if (line != NONE && member->line == NONE)
-        enter_line(common, id, line, mate, view->now_ns);
-    member->mate = mate;
+        enter_line(common, id, line, view->now_ns);
+    set_mate(rounds, id, mate);
     if (waits && !member->waits) {
         set_waits(common, view, id, true);
         enter_tree(common, id);
     }
     /* The other one is in another line from now on, too. */
     if (mate != JOB_NONE && mate != mate_before)
-        accounts_follow(common, view, mate);
+        follow_one(common, view, mate);
     if (mate_before != JOB_NONE && mate_before != mate &&
         common->entries[mate_before].ticket)
-        accounts_follow(common, view, mate_before);
+        follow_one(common, view, mate_before);
+}
+
+void accounts_follow(struct gavel_common *common, const struct view *view, job_id id)
+{
+    const struct gavel_member *members = common->rounds->members;
+    follow_one(common, view, id);
+    if (members[id].class == NONE)
+        return;
+    /* Jobs that have become its mate, or whose mate it is no longer, by events of others. */
+    if (members[id].mate != JOB_NONE)
+        follow_one(common, view, members[id].mate);
+    for (job_id other = members[id].mate_of; other != JOB_NONE;) {
+        bool parted = find_mate(common, view, other) != id;
+        if (parted)
+            follow_one(common, view, other);
+        other = parted ? members[id].mate_of : members[other].next_mate_of;
+    }
 }
 
 void accounts_add(struct gavel_common *common, const struct view *view, job_id id,
@@ -560,7 +599,13 @@ void accounts_add(struct gavel_common *common, const struct view *view, job_id i
     if (c == NONE)
         c = add_class(common, view, id, hash, match);
     rounds->members[id] = (struct gavel_member){
-        .class = c, .line = NONE, .mate = JOB_NONE, .next_mover = JOB_NONE, .to = NONE
+        .class = c,
+        .line = NONE,
+        .mate = JOB_NONE,
+        .mate_of = JOB_NONE,
+        .next_mate_of = JOB_NONE,
+        .next_mover = JOB_NONE,
+        .to = NONE,
     };
     rounds->classes[c].count++;
     rounds->members[id].anchor_s =
@@ -596,10 +641,11 @@ void accounts_remove(struct gavel_common *common, const struct view *view, job_i
     struct gavel_rounds *rounds = common->rounds;
     uint32_t c = rounds->members[id].class;
     struct gavel_class *class = &rounds->classes[c];
-    job_id mate = rounds->members[id].mate;
     leave_group(common, view, id);
     list_busy(rounds, id, false);
     rounds->members[id].class = NONE;
+    while (rounds->members[id].mate_of != JOB_NONE)
+        follow_one(common, view, rounds->members[id].mate_of);
     class->count--;
     if (class->count == 0) {
         remove_class(common, c, view->now_ns);
@@ -608,8 +654,6 @@ void accounts_remove(struct gavel_common *common, const struct view *view, job_i
             class->example = other_example(common, c);
         accounts_turn_class(common, c, view->now_ns);
     }
-    if (mate != JOB_NONE && common->entries[mate].ticket)
-        accounts_follow(common, view, mate);
 }
 
 static uint32_t *make_chains(struct arena *run, size_t count, uint32_t *ret_mask)

@@ -113,6 +113,8 @@ struct gavel_member {
     bool leaves;   /* loses the place it has                             */
     bool keeps;    /* but not its GPUs                                   */
     job_id mate;   /* it shares them with, in its line                   */
+    /* The first job whose mate it is; and the next one that has the same mate. */
+    job_id mate_of, next_mate_of;
     job_id next_mover;
     uint32_t queue;  /* of jobs with the same demand, while it waits     */
     uint32_t busy;   /* its place among jobs that do not wait, from 1    */
