@@ -279,6 +279,8 @@ static struct slurm_entry *find_host(const struct slurm_entry *entry)
             !is_on_its_gpu(entry, other))
             continue;
         const struct job *job = job_of(other);
+        if (other->now.seats[0].node != entry->nodes[0])
+            continue; /* Slurm has moved it, and the books do not have that yet */
         if (other->adopting)
             return other;
         if (job_runs(job) && job->partner == JOB_NONE && job->coming == JOB_NONE &&
