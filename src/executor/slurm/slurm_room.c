@@ -103,12 +103,17 @@ static const struct job *job_of(const struct slurm_entry *entry)
     return &entry->slurm->setup.view->jobs[entry->slot];
 }
 
-/* It runs with shards of one GPU, and is in the books. */
+/* It runs with shards of one GPU, and has seats; the books may still have others there. */
+static bool runs_on_shards(const struct slurm_entry *entry)
+{
+    return entry->slot != JOB_NONE && entry->now.count == 1 && entry->node_count == 1 &&
+           entry->stands == STANDS_RUNNING && job_of(entry)->shares;
+}
+
+/* The same, and it runs in the books. */
 static bool has_shards(const struct slurm_entry *entry)
 {
-    return entry->slot != JOB_NONE && entry->told_started && entry->now.count == 1 &&
-           entry->node_count == 1 && entry->stands == STANDS_RUNNING &&
-           job_of(entry)->shares;
+    return entry->told_started && runs_on_shards(entry);
 }
 
 static void add_held(struct owners *owners, const struct seat *seats, uint32_t count)
@@ -130,7 +135,7 @@ static void add_owner(struct owners *owners, const struct slurm_entry *entry)
         struct owners *here = &owners[entry->nodes[i]];
         *(is_ours(entry) ? &here->ours : &here->theirs) |= entry->gpus[i];
     }
-    if (!has_shards(entry))
+    if (!runs_on_shards(entry))
         return;
     owners[entry->nodes[0]].shared |= entry->gpus[0];
     owners[entry->nodes[0]].seats |= entry->now.seats[0].gpus;
