@@ -272,8 +272,8 @@ static void keep_waiting(struct slurm_entry *entry)
          * begin: while the engine has no room for it, its GPUs count as foreign.
          */
         slurm_set_active(entry, true);
-        if (entry->slurm->setup.view->jobs[entry->slot].state <= JOB_WAITING &&
-            slurm_adopt(entry)) {
+        const struct job *job = &entry->slurm->setup.view->jobs[entry->slot];
+        if (job->state <= JOB_WAITING && slurm_adopt(entry, job->attempt + 1)) {
             entry->wish = WISH_RUN;
             entry->told_started = false;
             slurm_drive(entry);
@@ -532,8 +532,10 @@ static void move_in(struct slurm_entry *entry)
         slurm_due(entry, slurm_now(entry->slurm) + AGAIN_NS);
         return;
     }
+    /* Not the one after that in the view, which may not have heard yet that it has stopped. */
+    uint32_t attempt = entry->now.attempt + 1;
     slurm_tell_lost(entry, "Slurm has started it elsewhere");
-    if (entry->wish == WISH_WAIT && slurm_adopt(entry)) {
+    if (entry->wish == WISH_WAIT && slurm_adopt(entry, attempt)) {
         entry->wish = WISH_RUN;
         slurm_set_active(entry, true);
     }

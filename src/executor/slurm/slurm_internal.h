@@ -230,8 +230,11 @@ bool slurm_is_as_booked(const struct slurm_entry *entry);
 /* A job is still vacating a node that this one is to start on. */
 bool slurm_tidies_up(const struct slurm_entry *entry);
 
-/* It runs although the engine has not said so: into its books.  False: there is no room. */
-bool slurm_adopt(struct slurm_entry *entry);
+/*
+ * It runs although the engine has not said so: into its books, as this attempt.  False: there is
+ * no room.
+ */
+bool slurm_adopt(struct slurm_entry *entry, uint32_t attempt);
 
 /* Whether there would be, if it left the seats it has been given. */
 bool slurm_has_room(struct slurm_entry *entry);

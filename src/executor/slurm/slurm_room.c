@@ -344,10 +344,9 @@ static struct event *emit_for(struct slurm_entry *entry, enum event_kind kind)
     return event;
 }
 
-bool slurm_adopt(struct slurm_entry *entry)
+bool slurm_adopt(struct slurm_entry *entry, uint32_t attempt)
 {
     struct slurm *slurm = entry->slurm;
-    const struct job *job = &slurm->setup.view->jobs[entry->slot];
     struct slurm_entry *beside;
     if (!find_seats(entry, &beside))
         return false;
@@ -363,7 +362,7 @@ bool slurm_adopt(struct slurm_entry *entry)
     placed->seats = entry->now.seats;
     placed->seat_count = entry->now.count;
     placed->beside = beside ? beside->slot : JOB_NONE;
-    entry->now.attempt = job->attempt + 1;
+    entry->now.attempt = attempt;
     entry->adopting = true;
     slurm->nodes_changed = true; /* one that is drained has nothing to give */
     return true;
