@@ -97,6 +97,22 @@ class Shards(unittest.TestCase):
         self.assertEqual((daemon.job(other)["state"], daemon.job(other)["attempt"]),
                          ("RUNNING", attempt))
 
+    def test_the_default_policy_makes_pairs_while_many_jobs_wait(self):
+        daemon = self.begin("berth")
+        self.fill(3)
+        one = self.train("a")
+        daemon.until(one, "RUNNING")
+        until(lambda: any(row["n"] >= 3 for row in daemon.ask("GET", "/v1/rates")[1]["rates"]))
+        others = [self.train("a") for _ in range(8)]
+        for job in others:
+            daemon.seen(job)
+        until(lambda: self.beside(one) in others)
+        other = self.beside(one)
+        until(lambda: self.running(one, other) == [one, other])
+        self.assertEqual(self.gpu(one), self.gpu(other))
+        until(lambda: self.pairs().get(("a", "a"), {"n": 0})["n"] >= 3)
+        self.assertEqual(daemon.job(one)["attempt"], 0)
+
     def test_those_that_do_not_fit_take_turns(self):
         daemon = self.begin(PAIRS)
         self.fill(3)
