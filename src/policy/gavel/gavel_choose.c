@@ -981,7 +981,7 @@ void gavel_choose_forget(struct gavel_rounds *rounds)
             job_id id = rounds->units[i].jobs[side];
             if (id == JOB_NONE)
                 continue;
-            rounds->members[id].taken = false;
+            rounds->members[id].taken = rounds->members[id].joined = false;
             rounds->members[id].to = NONE;
         }
 }

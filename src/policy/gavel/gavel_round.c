@@ -290,8 +290,10 @@ static void place_unit(struct gavel_common *common, const struct view *view,
         is_in_place(rounds, host) || try_grant(common, view, plan, host, unit->column);
     if (guest == JOB_NONE || is_in_place(rounds, guest))
         return;
-    if (placed && grant_beside(common, plan, guest, unit->column, host))
+    if (placed && grant_beside(common, plan, guest, unit->column, host)) {
+        rounds->members[host].joined = true;
         return;
+    }
     if (placed)
         gavel_pairs_refused(common, view, host, guest, unit->column);
     try_grant(common, view, plan, guest, unit->column);
@@ -319,7 +321,8 @@ static bool may_move(const struct gavel_common *common, const struct view *view,
 {
     const struct job *job = &view->jobs[id];
     return job_is_preemptible(job) && !job->leaving && job->coming == JOB_NONE &&
-           !plan_changes(plan, id) && !gavel_is_spared(common, view, job);
+           !plan_changes(plan, id) && !common->rounds->members[id].joined &&
+           !gavel_is_spared(common, view, job);
 }
 
 /* It, and who shares with it, off the newcomer's nodes. */

@@ -112,6 +112,7 @@ struct gavel_member {
     bool taken;    /* has a place in the next round                      */
     bool leaves;   /* loses the place it has                             */
     bool keeps;    /* but not its GPUs                                   */
+    bool joined;   /* another job comes to its GPUs in the next round    */
     job_id mate;   /* it shares them with, in its line                   */
     /* The first job whose mate it is; and the next one that has the same mate. */
     job_id mate_of, next_mate_of;
