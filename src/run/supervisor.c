@@ -230,8 +230,9 @@ struct supervisor {
     bool saved_since; /* it has saved a checkpoint since the warning */
     bool killing;     /* the remaining processes are being killed */
     uint32_t kill_rounds;
-    bool ending; /* no process is left: what the job said last is read */
-    bool warned; /* by file, socket and signal */
+    bool ending;    /* no process is left: what the job said last is read */
+    bool warned;    /* by file, socket and signal */
+    bool signalled; /* processes of the job were sent a signal to end */
     bool reader_started;
 
     bool over, collected;
@@ -432,8 +433,9 @@ static void handle_record(struct supervisor *run)
 
 /* --- stopping the job ------------------------------------------------------------- */
 
-static void signal_all(const struct supervisor *run, int number)
+static void signal_all(struct supervisor *run, int number)
 {
+    run->signalled = run->signalled || run->pid_count > 0;
     for (uint32_t i = 0; i < run->pid_count; i++)
         kill(-run->pids[i], number);
 }
@@ -538,10 +540,15 @@ static void handle_child_end(struct supervisor *run, pid_t pid, int status)
         }
 }
 
-/* Determine how the job ended; only the supervisor knows what happened first. */
+/*
+ * Determine how the job ended; only the supervisor knows what happened first.  One that was to be
+ * preempted and had failed by itself before its processes were signalled has failed: if it
+ * were put back, it would run to its end twice.
+ */
 static void determine_end(struct supervisor *run, struct run_end *end)
 {
     bool asked = run->cause != CAUSE_NONE;
+    bool preempted = run->cause == CAUSE_PREEMPTED && run->signalled;
     bool put_back = run->code == LAUNCH_SAVED || run->code == LAUNCH_SAVED_TOO ||
                     (asked && run->saved_code);
     *end = (struct run_end){ .code = run->code,
@@ -553,7 +560,7 @@ static void determine_end(struct supervisor *run, struct run_end *end)
     } else if (run->cause == CAUSE_CANCEL) {
         end->how = RUN_CANCELLED;
         snprintf(end->why, sizeof end->why, "cancelled");
-    } else if (run->cause == CAUSE_PREEMPTED || put_back) {
+    } else if (preempted || put_back) {
         end->how = RUN_STOPPED;
         end->clean = put_back || run->saved_since;
     } else {

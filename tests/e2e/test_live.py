@@ -32,6 +32,15 @@ class Gate:
             pass
 
 
+def reader_of(supervisor):
+    """The process that reads what a job says: not among the children that /proc lists."""
+    shown = subprocess.run(["ps", "-eo", "pid=,ppid=,comm="], stdout=subprocess.PIPE, check=True,
+                           text=True).stdout
+    rows = [line.split(None, 2) for line in shown.splitlines()]
+    return next((int(pid) for pid, parent, name in rows
+                 if parent == supervisor and name == "berth-run"), None)
+
+
 class Live(unittest.TestCase):
     def start(self, *flags, gpus="v100:2"):
         daemon = Daemon(*flags, gpus=gpus)
@@ -247,6 +256,24 @@ class Yielding(Live):
         self.assertGreater(time.monotonic() - begin, 0.4)
         stopped = [e for e in daemon.events(stubborn) if e["kind"] == "stopped"]
         self.assertEqual((stopped[0]["clean"], stopped[0]["exit_code"]), (False, 128 + 9))
+
+    def test_one_that_fails_before_it_is_warned_has_failed(self):
+        """What it has said is read before the warning: here that takes until it has ended."""
+        daemon = self.start(gpus="v100:1")
+        go = os.path.join(daemon.dir, "go")
+        job = daemon.sh(f"echo child of $PPID; while [ ! -e {go} ]; do sleep 0.02; done; exit 3",
+                        pattern=r"(?<step>\d+)", grace_s=20)
+        self.said(daemon, job, "child of")
+        parent = self.output(daemon, job).split()[-1]
+        reader = until(lambda: reader_of(parent))
+        os.kill(reader, signal.SIGSTOP)
+        trial = daemon.sh("true", **{"class": "te"})
+        until(lambda: any(event["kind"] == "recalled" for event in daemon.events(job)))
+        with open(go, "w", encoding="ascii"):
+            pass
+        ended = daemon.wait(job)
+        self.assertEqual((ended["state"], ended["exit_code"], ended["attempt"]), ("FAILED", 3, 0))
+        self.assertEqual(daemon.wait(trial)["state"], "COMPLETED")
 
     def test_the_warning_comes_three_ways(self):
         daemon = self.start(gpus="v100:1")

@@ -128,8 +128,7 @@ static void what_does_not_fit_is_counted_by_gpus(void **state)
     for (uint32_t lines = 0; lines <= 3; lines++) {
         static const char *const ends[] = { "… and 2 more\n", "… and 2 more\n",
                                             "… and 2 more\n",
-                                            "n v 1            "
-                                            "............ free\n" };
+                                            "n v 1            ............ free\n" };
         FILE *file = fmemopen(text, sizeof text, "w");
         gantt_print(&gantt, file, 40, lines, false);
         fclose(file);
