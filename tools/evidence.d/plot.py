@@ -285,13 +285,13 @@ SHADES = (0.02, 0.1, 0.3, 1)  # from green to red: above each the next one
 
 def shades(title, columns, rows, show):
     """A table of colours: [(name, {column: value})]; the first row is the one in question."""
-    left, step, top = 128, 20, 118
-    width = (WIDTH - left) / len(columns)
+    left, right, step, top = 128, 34, 20, 128 # the names of columns lean out to the right
+    width = (WIDTH - left - right) / len(columns)
     drawing = Drawing(top + len(rows) * step + 34, title)
     for k, name in enumerate(columns):
         x = left + (k + 0.5) * width
         drawing.shapes.append(f'<text class="small" transform="translate({number(x + 3)} '
-                              f'{top - 6}) rotate(-50)">{escape(name)}</text>')
+                              f'{top - 6}) rotate(-62)">{escape(name)}</text>')
     for r, (name, values) in enumerate(rows):
         y = top + r * step + (6 if r else 0)
         drawing.text(left - 6, y + 14, name, "small end bold" if r == 0 else "small end")
@@ -300,7 +300,8 @@ def shades(title, columns, rows, show):
                 shade = sum(values[k] > limit for limit in SHADES)
                 drawing.box(left + k * width + 1, y + 1, width - 2, step - 2,
                             f"shade shade{shade}")
-                drawing.text(left + (k + 0.5) * width, y + 13.5, show(values[k]), "tiny mid")
+                drawing.text(left + (k + 0.5) * width, y + 13.5,
+                             show(values[k]).replace(" %", "%"), "tiny mid")
     y, x = top + len(rows) * step + 22, left
     for k, words in enumerate(("best, or within 2 %", "within 10 %", "within 30 %",
                                "at most twice", "worse than twice")):
