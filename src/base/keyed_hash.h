@@ -11,7 +11,7 @@ struct keyed_hash {
     uint64_t key[2];
 };
 
-/* A key that nobody has. */
+/* A key that no other program has. */
 void keyed_hash_init(struct keyed_hash *hash);
 
 uint64_t keyed_hash_bytes(const struct keyed_hash *hash, const void *bytes,

@@ -81,7 +81,7 @@ static uint32_t in_mib(uint64_t bytes)
     return mib > UINT32_MAX ? UINT32_MAX : (uint32_t)mib;
 }
 
-/* The live job whose attempt that is, or JOB_NONE. */
+/* The live job of that attempt, or JOB_NONE. */
 static job_id find_job(const struct gpu_watch *watch, const struct gpu_job *found)
 {
     const struct state *state = &watch->scheduler->engine.state;

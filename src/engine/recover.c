@@ -366,7 +366,7 @@ static int restore_ledger(struct recovery *rec, struct error *err)
     return r;
 }
 
-/* Pairs whose jobs do not share any more are closed. */
+/* Pairs of jobs that do not share any more are closed. */
 static int restore_pairs(struct recovery *rec, struct error *err)
 {
     struct pair_ledger *pairs = &rec->setup->ledger->pairs;

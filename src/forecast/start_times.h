@@ -40,7 +40,7 @@ struct start_setup {
     uint32_t replicates;             /* 0: START_REPLICATES                   */
     uint64_t event_max;              /* of all replicates; 0: START_EVENTS    */
     uint64_t seed;
-    bool sizes_only;  /* run times are those of jobs of the same size, whoever's    */
+    bool sizes_only;  /* run times are those of jobs of the same size, of all users */
     bool starts_only; /* ends are not asked for: running jobs are of no interest */
 };
 

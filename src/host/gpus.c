@@ -395,7 +395,7 @@ int gpus_cluster(const struct gpus *gpus, struct cluster *cluster, struct arena 
 
 /* --- use by processes ------------------------------------------------------------- */
 
-/* Whose processes a search is about. */
+/* The job that a search for processes is about. */
 struct marks {
     char group[CGROUP_NAME_MAX + 3]; /* "/berth-0123abcd/", in the name of a cgroup */
     char variable[256];              /* "BERTH_PREEMPT_FILE=RUN_DIR/jobs/"          */
@@ -521,7 +521,7 @@ bool gpus_mps_runs(const char *folder)
     return !read_text(path, text, sizeof text) || is_mps(pid);
 }
 
-/* Everybody may make the usual folder: whose control daemon it is counts. */
+/* Any user may make the usual folder: the user of the control daemon counts. */
 const char *gpus_mps_folder(const char *folder)
 {
     struct stat file;

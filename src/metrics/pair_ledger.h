@@ -81,7 +81,7 @@ double pair_entry_gained_gpu_s(const struct pair_entry *entry);
 
 /*
  * After a restart, when all jobs are back: the totals of what was booked, and each entry that was
- * open.  One whose jobs no longer share is closed.
+ * open.  One of jobs that no longer share is closed.
  */
 void pair_ledger_restore_totals(struct pair_ledger *ledger,
                                 const struct pair_totals *booked);

@@ -36,7 +36,7 @@ struct sharing_rules {
     bool across_users;    /* of different users as well                           */
     uint32_t reserve_mib; /* of a GPU's memory, that no job may count on          */
     bool overlaps;        /* two on a GPU compute at once: NVIDIA's MPS runs       */
-    uint32_t unshared;    /* types, as bits, whose GPUs take one process at a time */
+    uint32_t unshared;    /* types, as bits, of GPUs that take one process at a time */
     uint32_t
         gpu_mib[TYPES_MAX]; /* memory of a GPU; 0: not known, and not looked at    */
 };

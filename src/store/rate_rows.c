@@ -134,7 +134,7 @@ static int read_pairs(struct db *db, struct state *state, struct error *err)
     return r;
 }
 
-/* Use of GPUs is for kinds whose jobs have reported: jobs of others are not paired. */
+/* Use of GPUs is for kinds of jobs that have reported: jobs of others are not paired. */
 static int read_uses(struct db *db, struct state *state, struct error *err)
 {
     struct db_query *query = db_prepare(db, "SELECT kind, type, gpu_mib, busy, gpus, "

@@ -453,7 +453,7 @@ static void enter_tree(struct gavel_common *common, job_id id)
                 common->entries[id].ticket, 0);
 }
 
-/* Each job knows whose mate it is, so that none is left with a mate that has gone. */
+/* Each job knows the jobs that have it as mate, so that none keeps a mate that has gone. */
 static void set_mate(struct gavel_rounds *rounds, job_id id, job_id mate)
 {
     struct gavel_member *member = &rounds->members[id];
@@ -570,7 +570,7 @@ void accounts_follow(struct gavel_common *common, const struct view *view, job_i
     follow_one(common, view, id);
     if (members[id].class == NONE)
         return;
-    /* Jobs that have become its mate, or whose mate it is no longer, by events of others. */
+    /* Jobs with another mate, or none, by events of others. */
     if (members[id].mate != JOB_NONE)
         follow_one(common, view, members[id].mate);
     for (job_id other = members[id].mate_of; other != JOB_NONE;) {

@@ -169,7 +169,7 @@ static void settle_host(struct gavel_rounds *rounds, const struct view *view,
 
 /*
  * Jobs that stay where they are, so that the others come to them.  Of two that shared and part one
- * can stay: first those stay whose unit has no other job that could, or a unit would have none.
+ * can stay: first those of a unit that has no other job that could, or it would have none.
  */
 static void settle_hosts(struct gavel_common *common, const struct view *view)
 {

@@ -114,7 +114,7 @@ struct gavel_member {
     bool keeps;    /* but not its GPUs                                   */
     bool joined;   /* another job comes to its GPUs in the next round    */
     job_id mate;   /* it shares them with, in its line                   */
-    /* The first job whose mate it is; and the next one that has the same mate. */
+    /* The first job that has it as mate; and the next one that has the same mate. */
     job_id mate_of, next_mate_of;
     job_id next_mover;
     uint32_t queue;  /* of jobs with the same demand, while it waits     */
