@@ -247,8 +247,12 @@ int engine_inherit_policy(struct engine *engine, const struct engine *source,
     if (source->policy->inherit)
         source->policy->inherit(engine->policy_self, &engine->state.view,
                                 source->policy_self);
-    adopt_jobs(engine, true, false);
     return 0;
+}
+
+void engine_adopt_jobs(struct engine *engine)
+{
+    adopt_jobs(engine, true, false);
 }
 
 int engine_set_flow(struct engine *engine, const struct flow_policy *flow,

@@ -113,11 +113,14 @@ int engine_set_policy(struct engine *engine, const struct policy *policy,
                       const char *settings, struct error *err);
 
 /*
- * Install another instance of the source's policy, as known there beyond the live jobs.  The state
- * is a copy of the source's, slot by slot.
+ * Install another instance of the source's policy, with what is known there beyond the live jobs.
+ * The state is a copy of the source's, slot by slot.  engine_adopt_jobs() is to follow.
  */
 int engine_inherit_policy(struct engine *engine, const struct engine *source,
                           const char *settings, struct error *err);
+
+/* Report every live job to the policy. */
+void engine_adopt_jobs(struct engine *engine);
 
 /*
  * Switch to another flow policy.  Levels stay until it has decided; with one that assigns

@@ -32,6 +32,15 @@ static void forget_eligibility(struct engine *copy)
     heap_init(&own->near);
 }
 
+/* It has decided already: the next decision is when the source's would be. */
+static void copy_times(struct engine *copy, const struct engine *source)
+{
+    copy->wake_ns = source->wake_ns;
+    copy->decided_ns = source->decided_ns;
+    copy->boundary_ns = source->boundary_ns;
+    copy->calendar_ns = source->calendar_ns;
+}
+
 int engine_copy_renew(struct engine *copy, struct arena *run,
                       const struct engine *source, const char *settings, uint64_t seed,
                       struct error *err)
@@ -42,12 +51,36 @@ int engine_copy_renew(struct engine *copy, struct arena *run,
     int r = engine_inherit_policy(copy, source, settings, err);
     if (r < 0)
         return r;
-    /* It has decided already: the next decision is when the source's would be. */
-    copy->wake_ns = source->wake_ns;
-    copy->decided_ns = source->decided_ns;
-    copy->boundary_ns = source->boundary_ns;
-    copy->calendar_ns = source->calendar_ns;
+    engine_adopt_jobs(copy);
+    copy_times(copy, source);
     return 0;
+}
+
+int engine_snapshot_take(struct engine_snapshot *snapshot, const struct engine *source,
+                         const char *settings, uint32_t more_jobs, struct error *err)
+{
+    struct engine_copy_setup setup = { .settings = settings, .more_jobs = more_jobs };
+    engine_snapshot_release(snapshot);
+    arena_init(&snapshot->arena, 0);
+    int r = engine_copy_init(&snapshot->engine, &snapshot->arena, source, &setup, err);
+    if (r == 0) {
+        snapshot->taken = true;
+        state_copy_apart(&snapshot->engine.state, &source->state, &snapshot->arena);
+        r = engine_inherit_policy(&snapshot->engine, source, settings, err);
+    }
+    if (r == 0)
+        copy_times(&snapshot->engine, source);
+    else
+        engine_snapshot_release(snapshot);
+    return r;
+}
+
+void engine_snapshot_release(struct engine_snapshot *snapshot)
+{
+    if (snapshot->taken)
+        engine_release(&snapshot->engine);
+    arena_release(&snapshot->arena);
+    *snapshot = (struct engine_snapshot){ 0 };
 }
 
 static int reattach_job(struct engine *copy, job_id id, struct error *err)

@@ -14,7 +14,8 @@
 
 #include "base/arena.h"
 
-struct engine;
+#include "engine/engine.h"
+
 struct error;
 struct executor;
 
@@ -36,3 +37,20 @@ int engine_copy_renew(struct engine *copy, struct arena *run,
                       const struct engine *source, const char *settings, uint64_t seed,
                       struct error *err);
 int engine_copy_reattach(struct engine *copy, struct error *err);
+
+/*
+ * A copy that shares nothing with its source that changes: another thread can use it while the
+ * source goes on.  Of the source's thread it takes as long as copying what is live;
+ * engine_adopt_jobs() of the snapshot, which takes longer, has to follow on any thread before the
+ * snapshot is the source of other copies.  Its policy decides nothing by itself.
+ */
+struct engine_snapshot {
+    struct engine engine;
+    struct arena arena;
+    bool taken;
+};
+
+/* Whatever it was before; -EINVAL with the reason if the policy cannot be set up. */
+int engine_snapshot_take(struct engine_snapshot *snapshot, const struct engine *source,
+                         const char *settings, uint32_t more_jobs, struct error *err);
+void engine_snapshot_release(struct engine_snapshot *snapshot);

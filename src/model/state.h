@@ -107,5 +107,11 @@ job_id state_find(const struct state *state, uint64_t id);
  */
 void state_copy(struct state *copy, const struct state *state, struct arena *run);
 
+/*
+ * The same once: a new copy that needs nothing of the other state any more but the cluster and the
+ * rates that were given, so that it can be used while that one changes.
+ */
+void state_copy_apart(struct state *copy, const struct state *state, struct arena *run);
+
 /* For state_copy(): public ids are looked up anew. */
 void state_forget_ids(struct state *state);

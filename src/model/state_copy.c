@@ -95,3 +95,71 @@ void state_copy(struct state *copy, const struct state *state, struct arena *run
     copy->view.rates = state->view.rates;
     state_forget_ids(copy);
 }
+
+/* --- a copy that stands alone ------------------------------------------------------- */
+
+static void copy_bits(struct bits *copy, const struct bits *bits, struct arena *run)
+{
+    bits_init(copy, run, bits->size);
+    for (int level = 0; level < 3; level++)
+        memcpy(copy->words[level], bits->words[level],
+               bits->word_count[level] * sizeof *bits->words[level]);
+    copy->count = bits->count;
+}
+
+/* What the sets of the copy's jobs point to. */
+static void copy_sets(struct state *copy, struct arena *run)
+{
+    bool copied[NODE_SETS_MAX] = { false };
+    for (job_id id = 0; id < copy->job_count; id++) {
+        struct node_set *set = copy->jobs[id].set;
+        if (copy->jobs[id].state == JOB_FREE || !set || copied[set->place])
+            continue;
+        const struct node_set shared = *set;
+        copied[set->place] = true;
+        copy_bits(&set->allowed, &shared.allowed, run);
+        copy_bits(&set->must, &shared.must, run);
+        for (uint32_t w = 0; w < WORDS_COUNT; w++)
+            set->words[w] = shared.words[w] ? arena_text(run, shared.words[w]) : NULL;
+    }
+}
+
+static void *copy_array(struct arena *run, const void *from, size_t count, size_t size)
+{
+    void *copy = arena_alloc(run, count + 1, size, 16);
+    if (count > 0)
+        memcpy(copy, from, count * size);
+    return copy;
+}
+
+#define COPIED(run, array, count) copy_array((run), (array), (count), sizeof *(array))
+
+/* What was learned so far, to be read only: names of kinds are not looked up in a copy. */
+static void copy_rates(struct state *copy, const struct state *state, struct arena *run)
+{
+    struct rate_table *rates = &copy->rates;
+    struct pair_table *pairs = &copy->pairs;
+    *rates = state->rates;
+    rates->kinds = COPIED(run, state->rates.kinds, rates->kind_count);
+    rates->cells = COPIED(run, state->rates.cells, rates->cell_count);
+    rates->index = (struct map){ 0 };
+    rates->stale = NULL;
+    rates->stale_count = 0;
+    *pairs = state->pairs;
+    pairs->rows = COPIED(run, state->pairs.rows, pairs->count);
+    pairs->fits = COPIED(run, state->pairs.fits, (size_t)TYPES_MAX);
+    pairs->index.entries =
+        COPIED(run, state->pairs.index.entries, (size_t)pairs->index.room);
+    copy->throughput = state->throughput;
+    copy->throughput.learned = rates;
+    copy->throughput.beside = pairs;
+    copy->view.rates = &copy->throughput;
+}
+
+void state_copy_apart(struct state *copy, const struct state *state, struct arena *run)
+{
+    state_copy(copy, state, run);
+    copy_sets(copy, run);
+    if (state->learns)
+        copy_rates(copy, state, run);
+}

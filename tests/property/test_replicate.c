@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "engine/engine_copy.h"
 #include "forecast/replicate.h"
 #include "model/throughput.h"
 #include "policy/policy.h"
@@ -82,10 +83,12 @@ static const struct job *next_arrival(void *context)
     return r->next < r->job_count ? &r->arrivals[r->next++] : NULL;
 }
 
+/* Of the engine itself, or of a snapshot of it. */
 static void copy_and_play(struct recording *r, const struct engine *engine)
 {
     struct error err;
     struct replicate copy;
+    struct engine_snapshot snapshot = { 0 };
     struct replicate_setup setup = { .settings = r->settings,
                                      .more_jobs = JOBS_MAX,
                                      .truth = tell_truth,
@@ -98,6 +101,12 @@ static void copy_and_play(struct recording *r, const struct engine *engine)
     while (r->next < r->job_count && r->arrivals[r->next].submit_ns <= moment->at_ns)
         r->next++;
     uint32_t from = r->next;
+    if (r->moment_count % 2 == 0) {
+        if (engine_snapshot_take(&snapshot, engine, r->settings, 0, &err) < 0)
+            fail_msg("%s", err.text);
+        engine = &snapshot.engine;
+        engine_adopt_jobs(&snapshot.engine);
+    }
     if (replicate_init(&copy, engine, &setup, &err) < 0)
         fail_msg("%s", err.text);
     for (uint32_t round = 0; round < 2; round++) { /* the second time as the first */
@@ -119,6 +128,7 @@ static void copy_and_play(struct recording *r, const struct engine *engine)
         }
     }
     replicate_release(&copy);
+    engine_snapshot_release(&snapshot);
 }
 
 static void stepped(void *context, const struct engine *engine)
