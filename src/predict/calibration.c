@@ -34,19 +34,43 @@ uint64_t calibration_add(struct calibration *calibration, int64_t made_ns,
     return number;
 }
 
-void calibration_resolve(struct calibration *calibration, uint64_t number,
-                         int64_t at_ns)
+/* What is kept of a forecast whose outcome is not known; NULL: it is, or was too long ago. */
+static struct calibration_forecast *find_open(struct calibration *calibration,
+                                              uint64_t number)
 {
     if (number >= calibration->count ||
         number + CALIBRATION_FORECASTS < calibration->count)
-        return;
+        return NULL;
     struct calibration_forecast *forecast =
         &calibration->forecasts[number % CALIBRATION_FORECASTS];
-    if (forecast->over)
+    return forecast->over || forecast->dropped ? NULL : forecast;
+}
+
+static void set_outcome(struct calibration *calibration,
+                        struct calibration_forecast *forecast, int64_t at_ns)
+{
+    forecast->log_wait = calibration_log(seconds_between(forecast->made_ns, at_ns));
+    calibration->has_shifts = false;
+}
+
+void calibration_resolve(struct calibration *calibration, uint64_t number,
+                         int64_t at_ns)
+{
+    struct calibration_forecast *forecast = find_open(calibration, number);
+    if (!forecast)
         return;
     forecast->over = true;
-    forecast->log_wait = calibration_log(seconds_between(forecast->made_ns, at_ns));
     calibration->over_count++;
+    set_outcome(calibration, forecast, at_ns);
+}
+
+void calibration_drop(struct calibration *calibration, uint64_t number, int64_t at_ns)
+{
+    struct calibration_forecast *forecast = find_open(calibration, number);
+    if (!forecast)
+        return;
+    forecast->dropped = true;
+    set_outcome(calibration, forecast, at_ns);
 }
 
 static int compare_values(const void *a, const void *b)
@@ -83,7 +107,7 @@ static double find_shift(const struct calibration *calibration, int64_t now_ns,
     for (uint32_t i = 0; i < count; i++) {
         const struct calibration_forecast *forecast = &calibration->forecasts[i];
         double log_wait =
-            forecast->over
+            forecast->over || forecast->dropped
                 ? forecast->log_wait
                 : calibration_log(seconds_between(forecast->made_ns, now_ns));
         values[i] =
@@ -93,16 +117,43 @@ static double find_shift(const struct calibration *calibration, int64_t now_ns,
     return calibration_quantile(values, count, levels[quantile]);
 }
 
-bool calibration_correct(const struct calibration *calibration, int64_t now_ns,
+static void find_shifts(struct calibration *calibration, int64_t now_ns)
+{
+    if (calibration->has_shifts && calibration->shifts_ns == now_ns)
+        return;
+    for (uint32_t q = 0; q < CALIBRATION_QUANTILES; q++)
+        calibration->shifts[q] = find_shift(calibration, now_ns, q);
+    calibration->shifts_ns = now_ns;
+    calibration->has_shifts = true;
+}
+
+bool calibration_correct(struct calibration *calibration, int64_t now_ns,
                          double waits_s[CALIBRATION_QUANTILES])
 {
     if (calibration->over_count < CALIBRATION_LEAST)
         return false;
+    find_shifts(calibration, now_ns);
     for (uint32_t q = 0; q < CALIBRATION_QUANTILES; q++) {
-        double shift = find_shift(calibration, now_ns, q);
-        waits_s[q] = calibration_wait_s(calibration_log(waits_s[q]) + shift);
+        waits_s[q] =
+            calibration_wait_s(calibration_log(waits_s[q]) + calibration->shifts[q]);
         if (q > 0)
             waits_s[q] = fmax(waits_s[q], waits_s[q - 1]);
     }
     return true;
+}
+
+double calibration_loss(const double waits_s[CALIBRATION_QUANTILES], double happened_s)
+{
+    double sum = 0;
+    for (uint32_t q = 0; q < CALIBRATION_QUANTILES; q++) {
+        double error = calibration_log(happened_s) - calibration_log(waits_s[q]);
+        sum += error > 0 ? levels[q] * error : (levels[q] - 1) * error;
+    }
+    return sum / CALIBRATION_QUANTILES;
+}
+
+bool calibration_covers(const double waits_s[CALIBRATION_QUANTILES], double happened_s)
+{
+    return happened_s >= waits_s[0] - 1e-3 &&
+           happened_s <= waits_s[CALIBRATION_QUANTILES - 1] + 1e-3;
 }

@@ -3,6 +3,7 @@
  *
  *     number = calibration_add(&calibration, made_ns, waits_s);       a forecast as it was made
  *     calibration_resolve(&calibration, number, now_ns);              it has happened
+ *     calibration_drop(&calibration, number, now_ns);                 or never will
  *     calibration_correct(&calibration, now_ns, waits_s);             of the next forecast
  *
  * A forecast is three quantiles of a wait, p10, p50 and p90.  For each of them the shift is the same
@@ -30,12 +31,16 @@ struct calibration_forecast {
     double logs[CALIBRATION_QUANTILES]; /* of what was forecast */
     double log_wait;                    /* of what happened     */
     bool over;
+    bool dropped; /* cancelled: longer than 'log_wait' */
 };
 
 struct calibration {
     struct calibration_forecast forecasts[CALIBRATION_FORECASTS]; /* a ring */
     uint64_t count;                                               /* ever added */
     uint32_t over_count;
+    double shifts[CALIBRATION_QUANTILES];
+    int64_t shifts_ns; /* when they were found */
+    bool has_shifts;
 };
 
 /* log(wait + 60 s), and the wait again. */
@@ -50,9 +55,16 @@ uint64_t calibration_add(struct calibration *calibration, int64_t made_ns,
 void calibration_resolve(struct calibration *calibration, uint64_t number,
                          int64_t at_ns);
 
+/* It never will: the wait would have been longer. */
+void calibration_drop(struct calibration *calibration, uint64_t number, int64_t at_ns);
+
 /* Shift the quantiles; they stay in order.  False: too little is known, and they are as before. */
-bool calibration_correct(const struct calibration *calibration, int64_t now_ns,
+bool calibration_correct(struct calibration *calibration, int64_t now_ns,
                          double waits_s[CALIBRATION_QUANTILES]);
+
+/* Mean pinball loss of the quantiles, in log(wait + 60 s); what happened is between p10 and p90. */
+double calibration_loss(const double waits_s[CALIBRATION_QUANTILES], double happened_s);
+bool calibration_covers(const double waits_s[CALIBRATION_QUANTILES], double happened_s);
 
 /*
  * The quantile of values some of which are lower bounds only: the least value by which the share
