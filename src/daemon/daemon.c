@@ -22,6 +22,7 @@
 #include "base/units.h"
 #include "daemon/daemon_internal.h"
 #include "daemon/flows.h"
+#include "daemon/forecasts.h"
 #include "daemon/gpu_watch.h"
 #include "daemon/progress.h"
 #include "daemon/routes/routes.h"
@@ -394,6 +395,7 @@ void daemon_view_of(struct daemon *daemon, struct daemon_view *facts)
                               .submission = &daemon->submission,
                               .limits = &daemon->limits,
                               .flows = daemon->flows,
+                              .forecasts = daemon->forecasts,
                               .progress = daemon->progress,
                               .gpu_watch = daemon->gpu_watch,
                               .users = daemon->users,
@@ -598,6 +600,7 @@ static void open_services(struct daemon *daemon)
     users_load(daemon->users, 0);
     users_load(daemon->users, geteuid());
     daemon->flows = scheduler->flows = flows_new(scheduler);
+    daemon->forecasts = scheduler->forecasts = forecasts_new(scheduler);
     daemon->progress = scheduler->progress =
         progress_new(scheduler, daemon->setup.launcher, daemon->setup.munge_socket);
 }
@@ -705,10 +708,12 @@ void daemon_free(struct daemon *daemon)
     if (daemon->setup.launcher)
         launcher_client_unwatch(daemon->setup.launcher);
     upkeep_stop(daemon->upkeep);
+    forecasts_stop(daemon->forecasts);
     gpu_watch_stop(daemon->gpu_watch);
     close_handles(daemon);
     gpu_watch_free(daemon->gpu_watch);
     upkeep_free(daemon->upkeep);
+    forecasts_free(daemon->forecasts);
     submission_keys_free(daemon->submission.keys);
     store_close(daemon->store);
     machine_release(&daemon->machine);

@@ -23,6 +23,7 @@ struct executor;
 struct http;
 struct launcher_client;
 struct flows;
+struct forecasts;
 struct gpu_watch;
 struct limit_setting;
 struct limits;
@@ -139,6 +140,7 @@ struct daemon_view {
     struct submission *submission;
     struct limits *limits;
     struct flows *flows;
+    struct forecasts *forecasts;
     struct progress *progress;
     struct gpu_watch *gpu_watch;
     struct users *users;

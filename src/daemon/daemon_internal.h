@@ -32,6 +32,7 @@ struct daemon {
     struct submission submission;
     struct limits limits;
     struct flows *flows;
+    struct forecasts *forecasts;
     struct progress *progress;
     struct gpu_watch *gpu_watch;
     struct users *users;

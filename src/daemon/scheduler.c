@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "daemon/flows.h"
+#include "daemon/forecasts.h"
 #include "daemon/progress.h"
 #include "daemon/users.h"
 #include "engine/recover.h"
@@ -538,6 +539,8 @@ int scheduler_start(struct scheduler *scheduler, const uint64_t *foreign,
     scheduler->ledger.pairs.context = scheduler->store;
     add_observers(scheduler);
     r = recover_jobs(scheduler, foreign, err);
+    if (r == 0)
+        forecasts_attach(scheduler->forecasts, &scheduler->engine);
     scheduler->check_conditions = true;
     scheduler_want_pass(scheduler);
     return r;
@@ -545,6 +548,7 @@ int scheduler_start(struct scheduler *scheduler, const uint64_t *foreign,
 
 void scheduler_stop(struct scheduler *scheduler)
 {
+    forecasts_detach(scheduler->forecasts);
     if (scheduler->executor_self)
         scheduler->executor->close(scheduler->executor_self);
     scheduler->executor_self = NULL;

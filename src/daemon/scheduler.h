@@ -22,6 +22,7 @@
 struct cluster;
 struct executor;
 struct flows;
+struct forecasts;
 struct launch;
 struct progress;
 struct store;
@@ -56,6 +57,7 @@ struct scheduler {
     const struct throughput *rates;
     struct flows *flows;
     struct progress *progress;
+    struct forecasts *forecasts;
     struct users *users;
     struct limits *limits;
     uint32_t job_max;

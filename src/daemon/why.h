@@ -1,9 +1,6 @@
 /*
- * why.h - what holds a job back: all reasons, the jobs ahead of it and by which rule, and the
- * smallest change that would start it now.
- *
- * Changes are tried, never guessed: each is tried with the policy as it is, in a copy of
- * everything that is thrown away.
+ * why.h - what holds a job back: all reasons, and the jobs ahead of it and by which rule.  The
+ * smallest change that would start it is another question (why_change.h).
  */
 #pragma once
 
@@ -18,9 +15,6 @@ struct db;
 struct engine;
 struct start_conditions;
 
-/* Trying changes keeps the loop waiting: no longer than this. */
-#define WHY_LIMIT_NS INT64_C(2000000000)
-
 /* What an explanation is made from. */
 struct why_scene {
     struct engine *engine;
@@ -28,14 +22,13 @@ struct why_scene {
         *conditions;   /* or NULL                                    */
     struct db *reader; /* for the ledger, or NULL                    */
     int64_t now_ns;
-    int64_t limit_ns;    /* time for trying changes; 0: WHY_LIMIT_NS           */
     const char *refusal; /* why the job's last attempt was not begun, or NULL */
 };
 
 struct why {
     struct reasons reasons;
     bool can_ever_run;
-    char change[240]; /* the smallest that would start it now; "" if none was found */
+    char change[240]; /* what would release it, of one that is held; "" of others */
 };
 
 /* Explain a live job, in any state. */

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 
 #define DAY_NS INT64_C(86400000000000)
+#define SPAN_LEAST_NS INT64_C(3600000000000)
 #define ROOM_FIRST 256
 
 void arrivals_release(struct arrivals *arrivals)
@@ -81,7 +82,7 @@ void arrival_stream_begin(struct arrival_stream *stream,
     if (arrivals->count - first < ARRIVALS_LEAST)
         return;
     int64_t known_ns = now_ns - job_at(arrivals, first)->submit_ns;
-    if (known_ns <= 0)
+    if (known_ns < SPAN_LEAST_NS)
         return;
     stream->day_ns = known_ns < DAY_NS ? known_ns : DAY_NS;
     int64_t days = known_ns / stream->day_ns;

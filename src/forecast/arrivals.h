@@ -6,7 +6,8 @@
  *     job = arrival_stream_next(&stream);                          in order of time
  *
  * The future is made of days that were: each day from now on is one of the last 14, drawn at random,
- * from the same hour on.  Where less than a day is known, all of it is repeated.  Users, names, sizes
+ * from the same hour on.  Where less than a day is known, all of it is repeated; less
+ * than an hour says nothing, since it may be one burst.  Users, names, sizes
  * and declared work are those of the jobs submitted then.
  *
  * The last ARRIVALS_MAX submissions are known; fewer than ARRIVALS_LEAST say nothing.

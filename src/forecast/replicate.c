@@ -221,6 +221,8 @@ int replicate_play(struct replicate *replicate, int64_t horizon_ns, uint64_t eve
         }
         if (replicate->event_count >= event_max)
             break;
+        if (replicate->setup.cancelled && *replicate->setup.cancelled)
+            return error_set(err, -ECANCELED, "cancelled");
         replicate->now_ns = next_ns;
         sim_cluster_advance(&replicate->cluster, next_ns);
         submit_arrivals(replicate);

@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -30,6 +31,7 @@ struct replicate_setup {
     uint32_t more_jobs;   /* that may be live at once, of those yet to be submitted */
     bool starts_only;     /* a job that has started is awaited no more              */
     bool reports;         /* jobs report progress and use the network               */
+    const atomic_bool *cancelled; /* or NULL: when it becomes true, -ECANCELED      */
 
     /* What is true of a live job of the copy's view; 'ret_truth' has the declared costs. */
     void (*truth)(void *context, const struct view *view, job_id job,

@@ -122,6 +122,7 @@ static uint32_t list_asked(const struct forecast_pass *pass, const job_id *of,
         const struct run_list *list = &pass->sampler.lists[pass->lists[id]];
         jobs[count++] = (struct job_times){ .id = job->id,
                                             .slot = id,
+                                            .waits = job->state == JOB_WAITING,
                                             .basis = run_list_basis(list),
                                             .basis_count = list->count };
     }
@@ -216,6 +217,7 @@ static int forecast_jobs(struct forecast_pass *pass, struct start_times *times,
                                                       ? MORE_JOBS + pass->live_count
                                                       : 0,
                                      .starts_only = pass->setup->starts_only,
+                                     .cancelled = pass->setup->cancelled,
                                      .truth = tell_truth,
                                      .arrival = next_arrival,
                                      .context = pass };

@@ -15,6 +15,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "model/job.h"
@@ -42,12 +43,14 @@ struct start_setup {
     uint64_t seed;
     bool sizes_only;  /* run times are those of jobs of the same size, of all users */
     bool starts_only; /* ends are not asked for: running jobs are of no interest */
+    const atomic_bool *cancelled; /* or NULL: when it becomes true, -ECANCELED      */
 };
 
 /* What is expected of a job. */
 struct job_times {
     uint64_t id;
     job_id slot;
+    bool waits; /* it had no seats */
     int64_t start_ns
         [QUANTILE_COUNT]; /* its next start: of a running job, if it is preempted */
     int64_t end_ns[QUANTILE_COUNT];

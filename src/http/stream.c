@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,7 @@ struct stream_client {
     uint32_t uid;
     uint64_t seq; /* last event it was sent, or that was left out */
     bool hidden;  /* events were left out that it may not see */
+    uint64_t notice; /* number of the last that it was sent */
 };
 
 struct stream {
@@ -39,6 +41,9 @@ struct stream {
     char *bytes; /* bytes_max, likewise */
     uint64_t byte_end;
     uint64_t floor; /* everything after this number is in the ring */
+
+    char *notice; /* "event: …\ndata: …\n\n", or NULL */
+    uint64_t notice_number;
 };
 
 static struct stream_line *line_at(const struct stream *stream, uint64_t i)
@@ -104,6 +109,17 @@ void stream_add(struct stream *stream, uint64_t seq, uint32_t owner, const char 
     subscribers_wake(&stream->subscribers);
 }
 
+void stream_notice(struct stream *stream, const char *event, const char *json)
+{
+    size_t bytes = strlen(event) + strlen(json) + 32;
+    assert(bytes <= STREAM_LINE_MAX + 64 && !strchr(json, '\n'));
+    free(stream->notice);
+    stream->notice = memory_checked(malloc(bytes));
+    snprintf(stream->notice, bytes, "event: %s\ndata: %s\n\n", event, json);
+    stream->notice_number++;
+    subscribers_wake(&stream->subscribers);
+}
+
 /* ---- what a client is sent ---- */
 
 static bool client_may_see(const struct stream_client *client, uint32_t owner)
@@ -147,6 +163,16 @@ static void write_hidden(struct stream_client *client)
               "id: %" PRIu64 "\nevent: others\ndata: {\"seq\":%" PRIu64 "}\n\n",
               client->seq, client->seq);
     client->hidden = false;
+}
+
+/* The newest notice, to a client that has everything else. */
+static void write_notice(struct stream_client *client)
+{
+    const struct stream *stream = client->stream;
+    if (client->notice == stream->notice_number || !stream->notice)
+        return;
+    client->notice = stream->notice_number;
+    buf_text(&client->subscriber.pending, stream->notice);
 }
 
 /* Write some of the lines that are older than the ring. */
@@ -211,6 +237,8 @@ static void fill_client(struct subscriber *subscriber)
         fill_from_ring(client);
     if (client->hidden)
         write_hidden(client);
+    if (client->subscriber.pending.count == 0)
+        write_notice(client);
     if (client->subscriber.pending.count == 0 && client->subscriber.beat)
         buf_text(&client->subscriber.pending, ":\n\n");
     client->subscriber.beat = false;
@@ -292,6 +320,7 @@ static void on_closed(uv_handle_t *handle)
     struct stream *stream = handle->data;
     free(stream->lines);
     free(stream->bytes);
+    free(stream->notice);
     free(stream);
 }
 

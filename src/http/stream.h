@@ -61,6 +61,12 @@ void stream_close(struct stream *stream);
 void stream_add(struct stream *stream, uint64_t seq, uint32_t owner, const char *json,
                 size_t count);
 
+/*
+ * What all clients may know and is of no interest later: only the newest is kept.  It has the
+ * name 'event', a constant, and no number; 'json' is one line of at most STREAM_LINE_MAX bytes.
+ */
+void stream_notice(struct stream *stream, const char *event, const char *json);
+
 /* Answer GET /v1/events: from ?since=N or Last-Event-ID on, else from now on. */
 void stream_reply(struct stream *stream, const struct http_request *request,
                   struct http_reply *reply);

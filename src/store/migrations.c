@@ -130,4 +130,13 @@ const char *const migrations[MIGRATIONS_COUNT] = {
     "WHERE job IS NOT NULL AND kind <> 'progress';"
     "CREATE TABLE policy (id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL, "
     "text TEXT NOT NULL);",
+
+    /* To version 13: forecasts and how they turned out (forecast_rows.c). */
+    "CREATE TABLE forecast (job INTEGER NOT NULL, target INTEGER NOT NULL, "
+    "made_ns INTEGER NOT NULL, policy TEXT NOT NULL, gpus INTEGER NOT NULL, "
+    "forward_10_s REAL, forward_50_s REAL, forward_90_s REAL, "
+    "shown_10_s REAL NOT NULL, shown_50_s REAL NOT NULL, shown_90_s REAL NOT NULL, "
+    "baseline INTEGER NOT NULL, over_ns INTEGER, dropped INTEGER NOT NULL DEFAULT 0, "
+    "PRIMARY KEY (job, target)) WITHOUT ROWID;"
+    "CREATE INDEX forecast_by_time ON forecast (made_ns);",
 };

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#define MIGRATIONS_COUNT 11
+#define MIGRATIONS_COUNT 12
 #define MIGRATIONS_VERSION (1 + MIGRATIONS_COUNT) /* of the newest tables */
 
 extern const char *const migrations[MIGRATIONS_COUNT];

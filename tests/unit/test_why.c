@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -13,7 +12,9 @@
 #include "base/rng.h"
 #include "daemon/start_conditions.h"
 #include "daemon/why.h"
+#include "daemon/why_change.h"
 #include "engine/engine.h"
+#include "engine/engine_copy.h"
 #include "executor/sim/sim.h"
 #include "metrics/ledger.h"
 #include "model/calendar.h"
@@ -185,14 +186,42 @@ static struct why_scene scene_of(struct stage *stage)
                                .now_ns = stage->now_ns };
 }
 
+/* The smallest change is looked for in a snapshot, as berthd does. */
+static void find_change(struct stage *stage, job_id job, int64_t limit_ns)
+{
+    struct error err = { "" };
+    struct engine_snapshot snapshot = { 0 };
+    if (engine_snapshot_take(&snapshot, &stage->engine, stage->settings, 0, &err) < 0)
+        fail_msg("%s", err.text);
+    engine_adopt_jobs(&snapshot.engine);
+    snapshot.engine.state.view.now_ns = stage->now_ns;
+    const struct reasons *reasons = &stage->why.reasons;
+    struct why_change_setup setup = {
+        .engine = &snapshot.engine,
+        .settings = stage->settings,
+        .job = job,
+        .ahead = reasons->ahead_count > 0 ? reasons->ahead[0].id : 0,
+        .limit_ns = limit_ns,
+    };
+    why_change_find(&setup, stage->why.change, sizeof stage->why.change);
+    engine_snapshot_release(&snapshot);
+}
+
+static void find_all(struct stage *stage, job_id job)
+{
+    struct why_scene scene = scene_of(stage);
+    why_find(&stage->why, &scene, job);
+    if (job_of(stage, job)->state == JOB_WAITING)
+        find_change(stage, job, 0);
+}
+
 /* Asking changes nothing, whoever asks. */
 static void ask(struct stage *stage, job_id job)
 {
-    struct why_scene scene = scene_of(stage);
     struct job before = *job_of(stage, job);
     uint32_t free = stage->engine.state.free.gpu_count;
     int64_t now_ns = stage->engine.state.view.now_ns;
-    why_find(&stage->why, &scene, job);
+    find_all(stage, job);
     for (uint32_t i = 0; i < stage->why.reasons.count; i++)
         print_message("# %s: %s\n", stage->why.reasons.list[i].token,
                       stage->why.reasons.list[i].text);
@@ -343,8 +372,7 @@ static void cpus_and_memory(void **state)
     job_id waits = submit(stage, (struct job_spec){ .gpus = 1, .mem_mib = 2048 });
     assert_int_equal(job_of(stage, waits)->state, JOB_WAITING);
 
-    struct why_scene scene = scene_of(stage);
-    why_find(&stage->why, &scene, waits);
+    find_all(stage, waits);
     assert_says(stage, "resources", "2 GiB");
     assert_string_equal(stage->why.change,
                         "with less memory than 2 GiB it would start now");
@@ -577,32 +605,48 @@ static void without_somebody_who_runs(void **state)
     assert_true(job_runs(job_of(stage, waits)));
 }
 
-static int decide_for_ever(void *self, const struct view *view, struct plan *plan,
-                           struct arena *scratch, struct error *err)
+static int decide_slowly(void *self, const struct view *view, struct plan *plan,
+                         struct arena *scratch, struct error *err)
 {
-    pause();
+    usleep(60000);
     return 0;
 }
 
-static void a_policy_that_takes_too_long_is_not_waited_for(void **state)
+static void no_change_is_tried_when_the_time_is_up(void **state)
 {
     struct stage *stage = *state;
     set_up(stage, "1xv100:4", "fifo", JOBS_MAX);
-    submit(stage, (struct job_spec){ .gpus = 4 });
+    for (int i = 0; i < 4; i++)
+        submit(stage, (struct job_spec){ .gpus = 1 });
     job_id waits = submit(stage, (struct job_spec){ .gpus = 1 });
     const struct policy *original = stage->engine.policy;
     struct policy slow = *original;
-    slow.decide = decide_for_ever;
+    slow.decide = decide_slowly;
     stage->engine.policy = &slow;
-    struct why_scene scene = scene_of(stage);
-    scene.limit_ns = SECOND / 10;
     int64_t before_ns = clock_now_ns();
-    why_find(&stage->why, &scene, waits);
-    assert_in_range(clock_now_ns() - before_ns, SECOND / 10, 2 * SECOND);
+    find_change(stage, waits, SECOND / 10);
+    assert_in_range(clock_now_ns() - before_ns, SECOND / 10, SECOND);
     assert_string_equal(stage->why.change, "");
-    assert_string_equal(stage->why.reasons.list[0].token, "resources");
-    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
     stage->engine.policy = original;
+}
+
+static void a_change_that_would_start_it_is_not_looked_for_once_it_is_cancelled(
+    void **state)
+{
+    struct stage *stage = *state;
+    set_up(stage, "1xv100:1", "fifo", JOBS_MAX);
+    submit(stage, (struct job_spec){ .gpus = 1 });
+    job_id waits = submit(stage, (struct job_spec){ .gpus = 1 });
+    atomic_bool cancelled = true;
+    struct why_change_setup setup = { .engine = &stage->engine,
+                                      .settings = stage->settings,
+                                      .job = waits,
+                                      .cancelled = &cancelled };
+    why_change_find(&setup, stage->why.change, sizeof stage->why.change);
+    assert_string_equal(stage->why.change, "");
+    cancelled = false;
+    why_change_find(&setup, stage->why.change, sizeof stage->why.change);
+    assert_string_equal(stage->why.change, "cancelling job 1 would start it");
 }
 
 static void nothing_helps_where_others_would_take_it(void **state)
@@ -675,8 +719,7 @@ static void a_cancellation_that_is_proposed_starts_it(void **state)
         for (job_id id = 0; id < stage->engine.state.job_count; id++) {
             if (job_of(stage, id)->state != JOB_WAITING)
                 continue;
-            struct why_scene scene = scene_of(stage);
-            why_find(&stage->why, &scene, id);
+            find_all(stage, id);
             job_id gone = proposed(stage);
             if (gone == JOB_NONE)
                 continue;
@@ -915,7 +958,8 @@ RUN_CASES(CASE(too_few_accelerators_and_who_holds_them),
           CASE(what_stands_before_the_queue),
           CASE(jobs_that_others_wait_for_are_needed), CASE(with_fewer_accelerators),
           CASE(on_another_type), CASE(as_a_trial_job), CASE(without_somebody_who_runs),
-          CASE(a_policy_that_takes_too_long_is_not_waited_for),
+          CASE(no_change_is_tried_when_the_time_is_up),
+          CASE(a_change_that_would_start_it_is_not_looked_for_once_it_is_cancelled),
           CASE(nothing_helps_where_others_would_take_it),
           CASE(a_cancellation_that_is_proposed_starts_it),
           CASE(by_whom_it_was_preempted_and_at_what_price),

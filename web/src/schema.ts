@@ -203,6 +203,8 @@ export interface Job {
   gpu_memory_expected_bytes?: number;
   /** part of the time that its GPUs compute, with the job alone on them; in the answer to one job */
   gpu_busy?: number;
+  expected_start?: ExpectedTime;
+  expected_end?: ExpectedTime;
   preempted_by?: {
     job?: number;
     rule?: string;
@@ -211,6 +213,70 @@ export interface Job {
     actual_cost_gpu_s?: number;
     wait_saved_s?: number;
   }[];
+}
+
+/** A time in the future, as quantiles over possible futures. Of a waiting job the next start; four times in five it is between p10 and p90. A quantile beyond the horizon is absent. */
+export interface ExpectedTime {
+  p10?: number;
+  p50?: number;
+  p90?: number;
+  /** share of the futures in which it is beyond the horizon; absent: of none */
+  later?: number;
+  horizon: number;
+  /** whose run times were taken: of ended jobs of the same user, name and size; of the same user and size; of the same size; of all; or their ratio to the declared work. waits: those that jobs of this size had */
+  basis: "name" | "user" | "size" | "all" | "estimate" | "waits";
+  /** how many ended jobs these were */
+  basis_jobs?: number;
+  made: number;
+  policy: string;
+  /** baseline: from the last waits of jobs of this size, where playing forward was worse lately */
+  method: "played" | "baseline";
+  /** share of the last such forecasts that held: it happened between p10 and p90 */
+  coverage_80?: number;
+  /** how many these were */
+  coverage_n?: number;
+}
+
+export interface ForecastQuality {
+  policy?: string;
+  target?: "start" | "end";
+  /** which method is shown */
+  shown?: "played" | "baseline";
+  /** forecasts of the last two weeks that have turned out */
+  n?: number;
+  coverage_80?: number;
+  /** of p50 */
+  median_abs_error_s?: number;
+  /** mean pinball loss of playing forward beside the baseline's */
+  loss_ratio?: number;
+}
+
+export interface Forecast {
+  policy: string;
+  /** why there is no forecast */
+  reason?: string;
+  made?: number;
+  horizon?: number;
+  /** possible futures that were played */
+  replicates?: number;
+  /** processor time */
+  took_s?: number;
+  jobs: {
+    id: number;
+    name?: string;
+    user?: string;
+    state: string;
+    gpus: number;
+    expected_start?: ExpectedTime;
+    expected_end?: ExpectedTime;
+  }[];
+  calibration: {
+    n?: number;
+    coverage_80?: number;
+    median_abs_error_s?: number;
+    days: number;
+    kinds: ForecastQuality[];
+  };
 }
 
 export interface Rate {
@@ -354,6 +420,8 @@ export interface Why {
   }[];
   /** found by trying; absent if nothing small helps */
   smallest_change?: string;
+  expected_start?: ExpectedTime;
+  expected_end?: ExpectedTime;
 }
 
 export interface Node {

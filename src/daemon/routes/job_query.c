@@ -21,6 +21,7 @@
 #include "base/json.h"
 #include "base/json_write.h"
 #include "daemon/rates.h"
+#include "daemon/routes/forecast.h"
 #include "daemon/routes/pair_figures.h"
 #include "daemon/routes/routes_internal.h"
 #include "daemon/users.h"
@@ -433,6 +434,9 @@ int64_t job_query_write_list(struct routes *routes, const struct http_request *r
     for (; job_query_next(query, &record); count++) {
         update_record(routes, &facts, &caller, &record, &texts);
         api_write_job(body, NULL, &record.words);
+        job_id job = daemon_find(routes->daemon, record.words.id);
+        if (job != JOB_NONE)
+            forecast_write_job(&facts, job, body);
         api_write_end(body);
     }
     json_write_close(body, ']');
@@ -602,6 +606,7 @@ void job_query_write(struct routes *routes, const struct caller *caller, uint64_
     if (job != JOB_NONE) {
         rates_write_job(&reply->body, &facts.engine->state, job);
         put_gpu_use(&reply->body, &facts, job);
+        forecast_write_job(&facts, job, &reply->body);
     }
     api_write_end(&reply->body);
     buf_text(&reply->body, "\n");
@@ -615,149 +620,6 @@ static void show_job(struct routes *routes, const struct http_request *request,
 {
     struct caller caller = routes_caller(request);
     job_query_write(routes, &caller, id, reply);
-}
-
-static struct json *new_explanation(uint64_t id, const char *state, bool can_ever_run)
-{
-    struct json *json = json_new_object();
-    json_put_count(json, "id", (int64_t)id);
-    json_put_text(json, "state", state);
-    json_put_flag(json, "can_ever_run", can_ever_run);
-    return json;
-}
-
-/* Which jobs could have been preempted for it, and why they were not. */
-static void put_considered(struct json *json, const struct reasons *reasons)
-{
-    struct json *list = json_new_array();
-    for (uint32_t i = 0; i < reasons->considered_count; i++) {
-        const struct reasons_considered *considered = &reasons->considered[i];
-        struct json *item = json_new_object();
-        json_put_count(item, "job", (int64_t)considered->id);
-        json_put_number(item, "price_gpu_s", considered->price_gpu_s);
-        json_put_number(item, "benefit_s", considered->benefit_s);
-        json_put_text(item, "verdict", considered->verdict);
-        json_add(list, item);
-    }
-    json_put(json, "considered", list);
-}
-
-static void put_reasons(struct json *json, const struct reasons *reasons)
-{
-    struct json *list = json_new_array();
-    struct json *ahead = json_new_array();
-    for (uint32_t i = 0; i < reasons->count; i++) {
-        struct json *reason = json_new_object();
-        json_put_text(reason, "token", reasons->list[i].token);
-        json_put_text(reason, "text", reasons->list[i].text);
-        json_add(list, reason);
-    }
-    for (uint32_t i = 0; i < reasons->ahead_count; i++)
-        json_add_count(ahead, (int64_t)reasons->ahead[i].id);
-    json_put(json, "reasons", list);
-    json_put(json, "ahead", ahead);
-    if (reasons->ahead_more > 0)
-        json_put_count(json, "ahead_more", reasons->ahead_more);
-    if (reasons->considered_count > 0)
-        put_considered(json, reasons);
-}
-
-/* A job that has ended, from the store. */
-static int explain_ended(struct db *reader, uint64_t id, struct json **ret_json,
-                         struct error *err)
-{
-    struct reasons reasons;
-    struct db_query *query =
-        db_prepare(reader, "SELECT state, reason FROM job WHERE id = ?");
-    db_int(query, 1, (int64_t)id);
-    if (db_next(query, NULL) != 1) {
-        db_finish(query);
-        return error_set(err, -ENOENT, "no job %" PRIu64, id);
-    }
-    const char *state = db_get_text(query, 0);
-    const char *reason = db_get_text(query, 1);
-    bool never = strcmp(state, "REJECTED") == 0;
-    reasons_reset(&reasons);
-    if (never)
-        reasons_add(&reasons, "never", "it can never run: %s", reason ? reason : "");
-    else
-        reasons_add(&reasons, "ended", "it has ended%s%s", reason ? ": " : "",
-                    reason ? reason : "");
-    *ret_json = new_explanation(id, state, !never);
-    put_reasons(*ret_json, &reasons);
-    db_finish(query);
-    return 0;
-}
-
-/* Slurm's own reason, where there is one. */
-static void add_slurm_reason(const struct daemon_view *facts, const struct job *job,
-                             struct reasons *reasons)
-{
-    if (facts->trouble)
-        reasons_add(reasons, "slurm_away",
-                    "Slurm does not answer, and nothing starts until it does: %s",
-                    facts->trouble);
-    if (facts->trouble || !facts->executor_self || !facts->executor->job_reason ||
-        job->state != JOB_PLACED)
-        return;
-    const char *reason = facts->executor->job_reason(facts->executor_self, job->id);
-    if (*reason)
-        reasons_add(reasons, "slurm", "Slurm was asked to start it, and says: %s",
-                    reason);
-}
-
-static int explain_live(const struct daemon_view *facts, uint64_t id, job_id job,
-                        struct json **ret_json)
-{
-    struct why_scene scene = { .engine = facts->engine,
-                               .conditions = facts->conditions,
-                               .reader = store_reader(facts->store),
-                               .now_ns = facts->now_ns,
-                               .refusal = scheduler_refusal(facts->scheduler, job) };
-    const struct job *known = &facts->engine->state.jobs[job];
-    struct why why;
-    why_find(&why, &scene, job);
-    add_slurm_reason(facts, known, &why.reasons);
-    *ret_json = new_explanation(id, rows_state(known), why.can_ever_run);
-    put_reasons(*ret_json, &why.reasons);
-    if (why.change[0])
-        json_put_text(*ret_json, "smallest_change", why.change);
-    return 0;
-}
-
-static int explain_any(const struct daemon_view *facts, uint64_t id, job_id job,
-                       struct json **ret_json, struct error *err)
-{
-    if (!facts->engine)
-        return error_set(err, -EAGAIN, "the store cannot be written just now");
-    if (job == JOB_NONE)
-        return explain_ended(store_reader(facts->store), id, ret_json, err);
-    return explain_live(facts, id, job, ret_json);
-}
-
-static void explain_job(struct routes *routes, const struct http_request *request,
-                        uint64_t id, struct http_reply *reply)
-{
-    struct daemon_view facts;
-    struct job_record record;
-    struct caller caller = routes_caller(request);
-    struct db_query *query =
-        job_query_find(routes, &facts, &caller, id, &record, reply);
-    if (!query)
-        return;
-    struct json *json = NULL;
-    struct error err = { "" };
-    int r = explain_any(&facts, id, daemon_find(routes->daemon, id), &json, &err);
-    if (r < 0)
-        routes_fail(reply, r, &err);
-    char *text = json ? json_text(json) : NULL;
-    if (text) {
-        buf_text(&reply->body, text);
-        buf_text(&reply->body, "\n");
-    }
-    free(text);
-    json_free(json);
-    db_finish(query);
 }
 
 /* ---- reading its output ---- */
@@ -811,7 +673,6 @@ const struct route query_routes[] = {
     { "GET", "/v1/jobs", SCOPES_READ,
       "state user since until name limit before after history ids", list_jobs },
     { "GET", "/v1/jobs/{id}", SCOPES_READ, "", show_job },
-    { "GET", "/v1/jobs/{id}/why", SCOPES_READ, "", explain_job },
     { "GET", "/v1/jobs/{id}/log", SCOPES_READ, "stream offset follow", read_log },
     { "GET", "/v1/ledger", SCOPES_READ, "job since limit", show_ledger },
     { 0 },

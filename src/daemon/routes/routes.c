@@ -31,6 +31,7 @@
 #include "daemon/tokens.h"
 #include "daemon/users.h"
 #include "daemon/routes/dashboard.h"
+#include "daemon/routes/forecast.h"
 #include "engine/engine.h"
 #include "host/launcher_client.h"
 #include "http/guard.h"
@@ -268,7 +269,7 @@ static const struct route own_routes[] = {
 static const struct route *const tables[] = {
     submission_routes, query_routes, server_routes,   own_routes,   job_history_routes,
     dashboard_routes,  flow_routes,  progress_routes, limit_routes, bulk_cancel_routes,
-    token_routes,      rate_routes,  export_routes,
+    token_routes,      rate_routes,  export_routes,   forecast_routes, explain_routes,
 };
 
 #define TABLES (sizeof tables / sizeof tables[0])
@@ -799,6 +800,7 @@ int routes_new(struct routes **ret_routes, struct daemon *daemon,
                                                 .self = facts.setup->launcher });
     dashboard_open(&routes->dashboard, daemon, loop);
     store_observe(facts.store, on_event, routes);
+    forecast_announce(routes);
     *ret_routes = routes;
     return open_http(routes, facts.setup, loop, err);
 }

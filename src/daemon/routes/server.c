@@ -13,6 +13,7 @@
 #include "base/json_write.h"
 #include "base/json.h"
 #include "daemon/flows.h"
+#include "daemon/forecasts.h"
 #include "daemon/gpu_watch.h"
 #include "engine/engine.h"
 #include "daemon/scheduler.h"
@@ -381,6 +382,7 @@ static void show_metrics(struct routes *routes, const struct http_request *reque
         write_engine_metrics(&out, facts.engine);
         pair_figures_write_metrics(&facts, &out);
         flows_write_metrics(facts.flows, &out);
+        forecasts_write_metrics(facts.forecasts, &out);
     }
     if (facts.executor_self && facts.executor->trouble) {
         prometheus_gauge(&out, "berth_slurm_up", NULL,

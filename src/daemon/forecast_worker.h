@@ -1,0 +1,62 @@
+/*
+ * forecast_worker.h - a thread that plays the engine forward while the loop goes on.
+ *
+ *     forecast_worker_add(worker, &task);      in the loop, at any time between passes
+ *     task->work(task, engine)                 in the thread: 'engine' is a snapshot
+ *     task->done(task)                         in the loop again
+ *
+ * One task is worked on at a time, those for which a client waits first.  Of the loop's time a task
+ * takes no more than the snapshot, which is taken when the task begins.  The thread has the lowest
+ * priority, so that jobs and decisions go before it.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct engine;
+struct error;
+struct forecast_task;
+struct forecast_worker;
+struct history;
+struct scheduler;
+
+#define FORECAST_TASKS_MAX 64 /* that wait */
+
+struct forecast_task {
+    void (*work)(struct forecast_task *task, struct engine *engine,
+                 const char *settings);
+    void (*done)(struct forecast_task *task); /* it may be freed there */
+    bool urgent;                              /* a client waits        */
+    uint32_t more_jobs; /* room in the snapshot for so many that are yet to be submitted */
+    atomic_bool cancelled; /* by anybody: work() is to end soon, or is not begun */
+    int status;            /* negative: it was not worked on: -ECANCELED, or the reason */
+    char why[240];
+    int64_t took_ns; /* processor time of the thread */
+    struct forecast_task *next;
+};
+
+/* 'history' is frozen while a task is worked on. */
+struct forecast_worker *forecast_worker_new(struct scheduler *scheduler,
+                                            struct history *history);
+
+/* -EBUSY: too many wait. */
+int forecast_worker_add(struct forecast_worker *worker, struct forecast_task *task,
+                        struct error *err);
+
+/*
+ * The thread did not come back when it was told to, as the policy decides for ever: it is left
+ * alone with what it uses, and no task is worked on any more.
+ */
+bool forecast_worker_is_lost(const struct forecast_worker *worker);
+
+/* What the last snapshot took of the loop's time. */
+int64_t forecast_worker_copy_ns(const struct forecast_worker *worker);
+
+/* Cancel all tasks and wait, for some seconds, for the one that is worked on: the engine may go. */
+void forecast_worker_cancel(struct forecast_worker *worker);
+
+/* Before the loop is closed; then, after that, the memory is freed. */
+void forecast_worker_stop(struct forecast_worker *worker);
+void forecast_worker_free(struct forecast_worker *worker);
