@@ -25,6 +25,8 @@ struct scheduler;
 #define FORECAST_TASKS_MAX 64 /* that wait */
 
 struct forecast_task {
+    /* Optional.  In the thread, before the snapshot's policy is told of the live jobs. */
+    void (*prepare)(struct forecast_task *task, struct engine *engine);
     void (*work)(struct forecast_task *task, struct engine *engine,
                  const char *settings);
     void (*done)(struct forecast_task *task); /* it may be freed there */

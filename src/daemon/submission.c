@@ -16,6 +16,7 @@
 #include "base/json.h"
 #include "base/json_write.h"
 #include "base/units.h"
+#include "daemon/routes/dry_run.h"
 #include "daemon/routes/job_query.h"
 #include "daemon/routes/routes_internal.h"
 #include "daemon/scheduler.h"
@@ -517,6 +518,44 @@ static int read_batch(struct submission_batch *batch,
     return r < 0 ? r : check_patterns(batch, err);
 }
 
+/* Which limit was exceeded. */
+static const char *find_limit(const struct limits *limits, uint32_t uid)
+{
+    struct limits_use use = limits_used(limits, uid);
+    if ((double)use.jobs + use.coming + 1 > limits_find(limits, uid, LIMIT_JOBS, NULL))
+        return limit_fields[LIMIT_JOBS].name;
+    if ((double)use.waiting + use.coming + 1 >
+        limits_find(limits, uid, LIMIT_WAITING, NULL))
+        return limit_fields[LIMIT_WAITING].name;
+    return limit_fields[LIMIT_BYTES_STORED].name;
+}
+
+int submission_try(struct submission *submission, const struct caller *caller,
+                   const struct http_request *http, struct request **ret_request,
+                   struct job *ret_job, const char **ret_limit, struct error *err)
+{
+    struct scheduler *scheduler = submission->scheduler;
+    struct submission_batch batch;
+    int r = scheduler_check_open(scheduler, err);
+    if (r == 0)
+        r = read_batch(&batch, http, err);
+    if (r == 0 && batch.several)
+        r = error_set(err, -EINVAL, "dry_run: want one job, not a list");
+    if (r == 0)
+        r = check_batch(submission, caller, &batch, err);
+    if (r == -EDQUOT)
+        *ret_limit = find_limit(scheduler->limits, caller->uid);
+    if (r < 0)
+        return r;
+    struct request *request = *ret_request = &batch.requests[0];
+    request->launch.uid = caller->uid;
+    request->spec.id = submission->id_next;
+    request->spec.submit_ns = scheduler_now_ns(scheduler);
+    set_owner(scheduler, request, users_find(scheduler->users, caller->uid).name);
+    r = admission_make_job(&scheduler->admission, &request->spec, ret_job, err);
+    return r < 0 ? -ERANGE : 0;
+}
+
 /* Why a job was rejected; false: it was not. */
 static bool find_rejection(struct scheduler *scheduler, uint64_t id,
                            struct error *ret_rejected)
@@ -604,6 +643,13 @@ static void submit_jobs(struct routes *routes, const struct http_request *reques
     (void)id;
     struct error err = { "" }, rejected = { "" };
     struct keyed_submission keyed;
+    bool dry_run = false;
+    if (!routes_read_flag(request, "dry_run", &dry_run, reply))
+        return;
+    if (dry_run) {
+        dry_run_answer(routes, request, reply);
+        return;
+    }
     struct scheduler *scheduler = submission_of(routes)->scheduler;
     int r = submit_once(routes, request, &keyed, &rejected, &err);
     if (r == 1)
@@ -764,7 +810,7 @@ static void change_job(struct routes *routes, const struct http_request *request
 }
 
 const struct route submission_routes[] = {
-    { "POST", "/v1/jobs", SCOPES_SUBMIT, "", submit_jobs },
+    { "POST", "/v1/jobs", SCOPES_SUBMIT, "dry_run", submit_jobs },
     { "PATCH", "/v1/jobs/{id}", SCOPES_SUBMIT, "", change_job },
     { "DELETE", "/v1/jobs/{id}", SCOPES_SUBMIT, "", cancel_job },
     { 0 },

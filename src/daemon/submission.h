@@ -13,6 +13,7 @@
 
 struct caller;
 struct error;
+struct http_request;
 struct job_users;
 struct request;
 struct request_texts;
@@ -37,6 +38,15 @@ struct submission {
 int submission_accept(struct submission *submission, const char *user,
                       struct request *request, const struct request_texts *texts,
                       bool held, struct error *ret_rejected, struct error *err);
+
+/*
+ * Read the one job of a request to submit it and check it as if it were accepted; nothing is
+ * recorded.  -EDQUOT: the caller has too much, and 'ret_limit' names the limit.  -ERANGE: the job
+ * can never run here.  Otherwise 'ret_job' holds a set of nodes, for node_set_drop().
+ */
+int submission_try(struct submission *submission, const struct caller *caller,
+                   const struct http_request *http, struct request **ret_request,
+                   struct job *ret_job, const char **ret_limit, struct error *err);
 
 /* Why a job ended that the caller cancelled. */
 const char *submission_cancel_reason(const struct caller *caller, uint32_t owner);

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "engine/engine_copy.h"
-#include "executor/executor.h"
 #include "model/cluster.h"
 #include "model/node_set.h"
 #include "model/plan.h"
@@ -51,34 +50,6 @@ struct search {
     char *text;
     size_t size;
 };
-
-static int start_nothing(void *self, const struct lease *lease, struct error *err)
-{
-    return 0;
-}
-
-static int stop_nothing(void *self, job_id job, int64_t grace_ns, struct error *err)
-{
-    return 0;
-}
-
-static int cancel_nothing(void *self, job_id job, struct error *err)
-{
-    return 0;
-}
-
-static int renew_nothing(void *self, job_id job, uint64_t steps_max, bool together,
-                         struct error *err)
-{
-    return 0;
-}
-
-static const struct executor executor_nothing = { .name = "nothing",
-                                                  .start = start_nothing,
-                                                  .stop = stop_nothing,
-                                                  .cancel = cancel_nothing,
-                                                  .resize = start_nothing,
-                                                  .renew = renew_nothing };
 
 /* While the job is held no policy counts on what it asks for: change it now. */
 static void change_held_job(void *self, const struct view *view,
@@ -132,7 +103,7 @@ static bool renew_copy(struct search *s)
 {
     struct error err;
     struct engine_copy_setup setup = { .settings = s->setup->settings,
-                                       .executor = &executor_nothing };
+                                       .executor = &engine_copy_nothing };
     if (!s->copied) {
         s->copied =
             engine_copy_init(&s->copy, &s->arena, s->engine, &setup, &err) == 0;

@@ -106,3 +106,33 @@ int engine_copy_reattach(struct engine *copy, struct error *err)
     arena_reset(&copy->round);
     return r;
 }
+
+/* --- an executor for decisions alone -------------------------------------------------- */
+
+static int start_nothing(void *self, const struct lease *lease, struct error *err)
+{
+    return 0;
+}
+
+static int stop_nothing(void *self, job_id job, int64_t grace_ns, struct error *err)
+{
+    return 0;
+}
+
+static int cancel_nothing(void *self, job_id job, struct error *err)
+{
+    return 0;
+}
+
+static int renew_nothing(void *self, job_id job, uint64_t steps_max, bool together,
+                         struct error *err)
+{
+    return 0;
+}
+
+const struct executor engine_copy_nothing = { .name = "nothing",
+                                                     .start = start_nothing,
+                                                     .stop = stop_nothing,
+                                                     .cancel = cancel_nothing,
+                                                     .resize = start_nothing,
+                                                     .renew = renew_nothing };

@@ -54,3 +54,6 @@ struct engine_snapshot {
 int engine_snapshot_take(struct engine_snapshot *snapshot, const struct engine *source,
                          const char *settings, uint32_t more_jobs, struct error *err);
 void engine_snapshot_release(struct engine_snapshot *snapshot);
+
+/* Obeys and does nothing: of a copy in which one decision is all that matters. */
+extern const struct executor engine_copy_nothing;

@@ -237,6 +237,31 @@ export interface ExpectedTime {
   coverage_n?: number;
 }
 
+export interface DryRun {
+  can_ever_run: boolean;
+  /** it would get its GPUs at once, from the jobs it preempts if there are any */
+  now?: boolean;
+  placement?: {
+    node?: string;
+    type?: string;
+    gpus?: number[];
+  }[];
+  start?: ExpectedTime;
+  /** why it would wait, or can never run */
+  reason?: string;
+  /** at most 64 */
+  preempts: {
+    job: number;
+    /** GPU time that preempting it wastes */
+    price_gpu_s: number;
+  }[];
+  /** of the user that it would exceed */
+  limits: {
+    key: string;
+    text: string;
+  }[];
+}
+
 export interface ForecastQuality {
   policy?: string;
   target?: "start" | "end";
