@@ -329,6 +329,8 @@ static void on_piece(uv_timer_t *timer)
 {
     struct forecast_loader *loader = timer->data;
     struct forecasts *forecasts = loader->forecasts;
+    if (forecasts->history.frozen > 1)
+        return; /* the thread reads it just now */
     bool more = loader->stage == LOAD_FORECASTS ? replay_forecasts(loader)
                                                 : load_jobs(loader);
     if (!more)

@@ -35,6 +35,7 @@ struct forecast_pass_task {
     struct forecast_task task;
     struct forecasts *forecasts; /* NULL: nobody wants it any more */
     struct forecast_kind *kind;
+    struct start_releases releases;
     struct start_times times;
     int status;
     struct error err;
@@ -226,6 +227,51 @@ static void take_times(struct forecasts *forecasts, struct forecast_pass_task *p
 
 /* --- passes ------------------------------------------------------------------------------- */
 
+/* It is released by a time, or by the ends of jobs, however they end. */
+static bool can_be_foreseen(const struct start_condition *condition)
+{
+    bool can = !condition->held && !condition->outside && !condition->never &&
+               condition->array_limit == 0;
+    for (uint32_t i = 0; i < condition->dependency_count; i++) {
+        enum dependency_kind kind = condition->dependencies[i].kind;
+        can = can && (kind == DEPENDS_OK || kind == DEPENDS_ANY);
+    }
+    return can;
+}
+
+/* What held jobs wait for, as far as it can be played. */
+static void list_releases(const struct start_conditions *conditions,
+                          struct start_releases *releases)
+{
+    uint32_t room = 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < conditions->count; i++)
+        room += conditions->list[i].dependency_count;
+    releases->list =
+        memory_checked(calloc(conditions->count + 1, sizeof *releases->list));
+    releases->after = memory_checked(calloc(room + 1, sizeof *releases->after));
+    for (uint32_t i = 0; i < conditions->count; i++) {
+        const struct start_condition *condition = &conditions->list[i];
+        if (!can_be_foreseen(condition))
+            continue;
+        releases->list[releases->count++] =
+            (struct start_release){ .id = condition->id,
+                                    .at_ns = condition->begin_ns,
+                                    .first = count,
+                                    .count = condition->dependency_count };
+        for (uint32_t k = 0; k < condition->dependency_count; k++)
+            releases->after[count++] = condition->dependencies[k].id;
+    }
+}
+
+static void free_pass(struct forecast_pass_task *pass)
+{
+    start_times_release(&pass->times);
+    free(pass->releases.list);
+    free(pass->releases.after);
+    free(pass);
+}
+
 static void work_pass(struct forecast_task *task, struct engine *engine,
                       const char *settings)
 {
@@ -236,6 +282,7 @@ static void work_pass(struct forecast_task *task, struct engine *engine,
                                  .arrivals = &history->arrivals,
                                  .horizon_ns = HORIZON_NS,
                                  .event_max = EVENTS_MAX,
+                                 .releases = &pass->releases,
                                  .seed = pass->forecasts->status.passes + 1,
                                  .cancelled = &task->cancelled };
     pass->status = start_times_make(&setup, engine, NULL, 0, &pass->times, &pass->err);
@@ -266,13 +313,12 @@ static void done_pass(struct forecast_task *task)
         status->took_ns = task->took_ns;
         take_times(forecasts, pass);
     }
-    start_times_release(&pass->times);
     int64_t wanted_ns = PAUSE_OF_WORK * task->took_ns;
     if (PAUSE_OF_COPY * status->copy_ns > wanted_ns)
         wanted_ns = PAUSE_OF_COPY * status->copy_ns;
     forecasts->next_ns =
         clock_now_ns() + between(LEAST_PAUSE_NS, wanted_ns, MOST_PAUSE_NS);
-    free(pass);
+    free_pass(pass);
     plan_pass(forecasts);
 }
 
@@ -292,12 +338,13 @@ static void begin_pass(struct forecasts *forecasts)
     pass->task.done = done_pass;
     pass->forecasts = forecasts;
     pass->kind = kind;
+    list_releases(&scheduler->conditions, &pass->releases);
     forecasts->task = pass;
     forecasts->changed = false;
     if (forecast_worker_add(forecasts->worker, &pass->task, &err) == 0)
         return;
     forecasts->task = NULL;
-    free(pass);
+    free_pass(pass);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -385,7 +432,7 @@ void forecasts_find(struct forecasts *forecasts, job_id id,
     const struct job_times *of = find_times(forecasts, job->id);
     const struct start_times *times = &forecasts->times;
     *ret_start = *ret_end = (struct expected_time){ 0 };
-    if (!of || job->state == JOB_HELD || job->state == JOB_FREE)
+    if (!of || job->state == JOB_FREE)
         return;
     bool is_told = !job_holds_seats(job) && job->state != JOB_PLACED;
     if (is_told && of->waits)

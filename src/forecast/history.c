@@ -37,7 +37,7 @@ static void add_entry(struct history *history, const struct history_entry *entry
 
 static void take_entry(struct history *history, const struct history_entry *entry)
 {
-    if (!history->frozen) {
+    if (history->frozen == 0) {
         add_entry(history, entry);
         return;
     }
@@ -62,14 +62,14 @@ void history_ended(struct history *history, const struct job *job, double work_s
 
 void history_freeze(struct history *history)
 {
-    assert(!history->frozen);
-    history->frozen = true;
+    history->frozen++;
 }
 
 void history_thaw(struct history *history)
 {
-    assert(history->frozen);
-    history->frozen = false;
+    assert(history->frozen > 0);
+    if (--history->frozen > 0)
+        return;
     for (uint32_t i = 0; i < history->aside_count; i++)
         add_entry(history, &history->aside[i]);
     history->aside_count = 0;

@@ -4,7 +4,7 @@
  *     history_submitted(&history, job);          with every submission
  *     history_ended(&history, job, work_s);      with every end
  *     history_freeze(&history);                  another thread reads it now
- *     history_thaw(&history);                    it does no more
+ *     history_thaw(&history);                    it does no more; once for each time
  *
  * While it is frozen what comes in is kept aside, and added when it is thawed; of more than
  * HISTORY_ASIDE_MAX the rest is forgotten.
@@ -26,7 +26,7 @@ struct history {
     struct arrivals arrivals;
     struct history_entry *aside;
     uint32_t aside_count, aside_room;
-    bool frozen;
+    uint32_t frozen; /* times */
 };
 
 void history_init(struct history *history);

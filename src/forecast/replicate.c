@@ -62,6 +62,7 @@ static void note_event(void *self, const struct view *view, const struct event *
         return;
     }
     replicate->ends[event->job] = event->at_ns;
+    replicate->look_at_releases = true;
     stop_awaiting(replicate, event->job);
 }
 
@@ -75,6 +76,7 @@ int replicate_init(struct replicate *replicate, const struct engine *source,
     replicate->starts = arena_array(&replicate->run, int64_t, slots);
     replicate->ends = arena_array(&replicate->run, int64_t, slots);
     replicate->awaited = arena_array(&replicate->run, bool, slots);
+    replicate->released = arena_array(&replicate->run, bool, setup->release_count + 1);
     struct engine_copy_setup copy = { .settings = setup->settings,
                                       .executor = &executor_sim,
                                       .executor_self = &replicate->cluster,
@@ -149,10 +151,47 @@ int replicate_begin(struct replicate *replicate, uint64_t seed, struct error *er
         if (source->jobs[id].state != JOB_HELD)
             replicate_await(replicate, id);
     }
+    for (uint32_t i = 0; i < replicate->setup.release_count; i++) {
+        replicate->released[i] = false;
+        replicate_await(replicate, replicate->setup.releases[i].job);
+    }
+    replicate->look_at_releases = true;
     replicate->next = replicate->setup.arrival
                           ? replicate->setup.arrival(replicate->setup.context)
                           : NULL;
     return engine_copy_reattach(engine, err);
+}
+
+/* --- held jobs ---------------------------------------------------------------------- */
+
+static bool can_be_released(const struct replicate *replicate,
+                            const struct replicate_release *release)
+{
+    for (uint32_t i = 0; i < release->after_count; i++)
+        if (replicate->ends[release->after[i]] == REPLICATE_NOT_YET)
+            return false;
+    return true;
+}
+
+/* Release those whose conditions are met; returns the next time that one of them waits for. */
+static int64_t release_jobs(struct replicate *replicate)
+{
+    int64_t next_ns = INT64_MAX;
+    for (uint32_t i = 0; i < replicate->setup.release_count; i++) {
+        const struct replicate_release *release = &replicate->setup.releases[i];
+        if (replicate->released[i] || !can_be_released(replicate, release))
+            continue;
+        if (release->at_ns > replicate->now_ns) {
+            next_ns = release->at_ns < next_ns ? release->at_ns : next_ns;
+            continue;
+        }
+        replicate->released[i] = true;
+        struct event *event = outbox_add(&replicate->outboxes[replicate->reading]);
+        event->at_ns = replicate->now_ns;
+        event->kind = EVENT_RELEASED;
+        event->job = release->job;
+    }
+    return next_ns;
 }
 
 /* --- playing ------------------------------------------------------------------------ */
@@ -160,6 +199,12 @@ int replicate_begin(struct replicate *replicate, uint64_t seed, struct error *er
 static int64_t find_next_time(struct replicate *replicate)
 {
     int64_t at_ns = engine_wake_ns(&replicate->engine);
+    if (replicate->look_at_releases || replicate->release_ns <= replicate->now_ns) {
+        replicate->look_at_releases = false;
+        replicate->release_ns = release_jobs(replicate);
+    }
+    if (replicate->release_ns < at_ns)
+        at_ns = replicate->release_ns;
     if (replicate->next && replicate->next->submit_ns < at_ns)
         at_ns = replicate->next->submit_ns;
     sim_cluster_communicate(&replicate->cluster, at_ns);

@@ -26,12 +26,22 @@ struct error;
 
 #define REPLICATE_NOT_YET INT64_MAX
 
+/* A held job that will be released: at this time or later, when these jobs have ended. */
+struct replicate_release {
+    job_id job;
+    int64_t at_ns;
+    const job_id *after;
+    uint32_t after_count;
+};
+
 struct replicate_setup {
     const char *settings; /* of the source's policy, or NULL                        */
     uint32_t more_jobs;   /* that may be live at once, of those yet to be submitted */
     bool starts_only;     /* a job that has started is awaited no more              */
     bool reports;         /* jobs report progress and use the network               */
     const atomic_bool *cancelled; /* or NULL: when it becomes true, -ECANCELED      */
+    const struct replicate_release *releases; /* of other held jobs nothing is known */
+    uint32_t release_count;
 
     /* What is true of a live job of the copy's view; 'ret_truth' has the declared costs. */
     void (*truth)(void *context, const struct view *view, job_id job,
@@ -53,6 +63,9 @@ struct replicate {
     struct outbox outboxes[2];
     uint32_t reading;
     const struct job *next; /* to be submitted */
+    bool *released;         /* by number of the release                       */
+    bool look_at_releases;  /* a job has ended since                          */
+    int64_t release_ns;     /* when the next may be                           */
     int64_t now_ns;
 
     /* By slot of the source's live jobs: when each starts next, and ends; REPLICATE_NOT_YET. */

@@ -30,6 +30,9 @@ struct forecast_pass {
     uint32_t *lists; /* by slot */
     double *works;   /* by slot: steps, in this replicate */
     bool unknown;    /* of some job nothing is known      */
+    struct replicate_release *releases;
+    uint32_t release_count;
+    bool *is_released; /* by slot */
 };
 
 /* --- what is drawn ------------------------------------------------------------------ */
@@ -107,6 +110,34 @@ static void list_live(struct forecast_pass *pass)
     }
 }
 
+/* Those of the releases whose jobs are live and held, and whose other jobs are known to end. */
+static void list_releases(struct forecast_pass *pass)
+{
+    const struct start_releases *from = pass->setup->releases;
+    const struct state *state = &pass->engine->state;
+    pass->is_released = arena_array(&pass->arena, bool, state->job_count + 1);
+    if (!from || from->count == 0)
+        return;
+    pass->releases =
+        arena_array(&pass->arena, struct replicate_release, from->count);
+    for (uint32_t i = 0; i < from->count; i++) {
+        const struct start_release *release = &from->list[i];
+        job_id id = state_find(state, release->id);
+        if (id == JOB_NONE || state->jobs[id].state != JOB_HELD)
+            continue;
+        job_id *after = arena_array(&pass->arena, job_id, release->count + 1);
+        uint32_t count = 0;
+        for (uint32_t k = 0; k < release->count; k++) {
+            after[count] = state_find(state, from->after[release->first + k]);
+            count += after[count] != JOB_NONE;
+        }
+        pass->is_released[id] = true;
+        pass->releases[pass->release_count++] = (struct replicate_release){
+            .job = id, .at_ns = release->at_ns, .after = after, .after_count = count
+        };
+    }
+}
+
 /* The jobs asked for, in order of their ids. */
 static uint32_t list_asked(const struct forecast_pass *pass, const job_id *of,
                            uint32_t of_count, struct job_times *jobs)
@@ -116,13 +147,15 @@ static uint32_t list_asked(const struct forecast_pass *pass, const job_id *of,
     for (uint32_t i = 0; i < (of_count ? of_count : pass->live_count); i++) {
         job_id id = of_count ? of[i] : pass->live[i];
         const struct job *job = &state->jobs[id];
-        if (job->state == JOB_FREE || job->state == JOB_HELD ||
+        if (job->state == JOB_FREE ||
+            (job->state == JOB_HELD && !pass->is_released[id]) ||
             (pass->setup->starts_only && job_holds_seats(job)))
             continue;
         const struct run_list *list = &pass->sampler.lists[pass->lists[id]];
         jobs[count++] = (struct job_times){ .id = job->id,
                                             .slot = id,
-                                            .waits = job->state == JOB_WAITING,
+                                            .waits = job->state == JOB_WAITING ||
+                                                     job->state == JOB_HELD,
                                             .basis = run_list_basis(list),
                                             .basis_count = list->count };
     }
@@ -218,6 +251,8 @@ static int forecast_jobs(struct forecast_pass *pass, struct start_times *times,
                                                       : 0,
                                      .starts_only = pass->setup->starts_only,
                                      .cancelled = pass->setup->cancelled,
+                                     .releases = pass->releases,
+                                     .release_count = pass->release_count,
                                      .truth = tell_truth,
                                      .arrival = next_arrival,
                                      .context = pass };
@@ -255,6 +290,7 @@ int start_times_make(const struct start_setup *setup, const struct engine *engin
     run_sampler_init(&pass.sampler, setup->times, &pass.arena);
     pass.sampler.sizes_only = setup->sizes_only;
     list_live(&pass);
+    list_releases(&pass);
     int r = 0;
     if (!pass.unknown && pass.live_count > 0) {
         uint32_t most = of_count ? of_count : pass.live_count;

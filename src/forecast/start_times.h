@@ -33,6 +33,19 @@ extern const double quantile_levels[QUANTILE_COUNT];
 
 #define TIME_LATER INT64_MAX /* beyond the horizon */
 
+/* A held job, and what it waits for: a time, and the ends of other jobs.  By public ids. */
+struct start_release {
+    uint64_t id;
+    int64_t at_ns;
+    uint32_t first, count; /* of the ids in 'after' */
+};
+
+struct start_releases {
+    struct start_release *list;
+    uint64_t *after;
+    uint32_t count;
+};
+
 struct start_setup {
     const char *settings; /* of the engine's policy, or NULL       */
     const struct run_times *times;
@@ -41,6 +54,7 @@ struct start_setup {
     uint32_t replicates;             /* 0: START_REPLICATES                   */
     uint64_t event_max;              /* of all replicates; 0: START_EVENTS    */
     uint64_t seed;
+    const struct start_releases *releases; /* or NULL */
     bool sizes_only;  /* run times are those of jobs of the same size, of all users */
     bool starts_only; /* ends are not asked for: running jobs are of no interest */
     const atomic_bool *cancelled; /* or NULL: when it becomes true, -ECANCELED      */

@@ -1,0 +1,250 @@
+"""When jobs will start and end: forecasts of a real berthd, their outcomes, and dry runs."""
+import concurrent.futures
+import os
+import sqlite3
+import subprocess
+import time
+import unittest
+
+from live import BUILD, ENDED, Daemon, Wire, until
+
+QUANTILES = ("p10", "p50", "p90")
+
+
+class Case(unittest.TestCase):
+    def start(self, *flags, gpus="v100:1"):
+        daemon = Daemon(*flags, gpus=gpus)
+        self.addCleanup(daemon.wipe)
+        return daemon.start()
+
+    def submit(self, daemon, seconds, gpus=1, **more):
+        body = {"gpus": gpus, "command": ["sleep", str(seconds)], "cwd": "/", **more}
+        status, reply = daemon.ask("POST", "/v1/jobs", body)
+        self.assertEqual(status, 201, reply)
+        return reply["id"]
+
+    def dry_run(self, daemon, gpus=1, **more):
+        body = {"gpus": gpus, "command": ["true"], "cwd": "/", **more}
+        return daemon.ask("POST", "/v1/jobs?dry_run=true", body)
+
+    def wait(self, daemon, *ids):
+        for job in ids:
+            until(lambda: daemon.ask("GET", f"/v1/jobs/{job}")[1]["state"] in ENDED)
+
+    def finish_some(self, daemon, count=6, seconds=0.2, **more):
+        """Jobs from which run times are known."""
+        self.wait(daemon, *[self.submit(daemon, seconds, **more) for _ in range(count)])
+
+    def forecast(self, daemon, ids=None):
+        status, reply = daemon.ask("GET", "/v1/forecast" + (f"?ids={ids}" if ids else ""))
+        self.assertEqual(status, 200, reply)
+        return reply
+
+    def expected(self, daemon, *ids):
+        """The forecast of these jobs, once there is one of all of them."""
+        def found():
+            jobs = {job["id"]: job for job in self.forecast(daemon)["jobs"]}
+            return jobs if all("expected_start" in jobs.get(job, {}) for job in ids) else None
+        return until(found)
+
+    def check_times(self, times):
+        self.assertEqual(sorted(times[q] for q in QUANTILES), [times[q] for q in QUANTILES])
+        self.assertGreaterEqual(times["p10"], times["made"])
+        self.assertGreater(times["horizon"], times["p90"])
+
+
+class Forecasts(Case):
+    def test_jobs_of_a_queue_are_expected_one_after_the_other(self):
+        daemon = self.start("--policy", "fifo")
+        self.finish_some(daemon, name="train")
+        jobs = [self.submit(daemon, 1, name="train") for _ in range(4)]
+        found = self.expected(daemon, *jobs[1:])
+        last = 0
+        for job in jobs[1:]:
+            start = found[job]["expected_start"]
+            self.check_times(start)
+            self.check_times(found[job]["expected_end"])
+            self.assertGreater(start["p50"], last)
+            self.assertEqual((start["policy"], start["basis"], start["method"]),
+                             ("fifo", "name", "played"))
+            self.assertGreaterEqual(start["basis_jobs"], 6)
+            last = start["p50"]
+        shown = daemon.ask("GET", f"/v1/jobs/{jobs[3]}")[1]
+        self.check_times(shown["expected_start"])
+        listed = {job["id"]: job for job in daemon.ask("GET", "/v1/jobs")[1]["jobs"]}
+        self.check_times(listed[jobs[3]]["expected_end"])
+
+    def test_outcomes_are_kept_and_read_again_after_a_crash(self):
+        daemon = self.start("--policy", "fifo")
+        self.finish_some(daemon)
+        jobs = [self.submit(daemon, 0.7) for _ in range(4)]
+        self.expected(daemon, *jobs[2:])
+        self.wait(daemon, *jobs)
+        told = self.forecast(daemon)["calibration"]
+        self.assertGreaterEqual(told["n"], 2)
+        self.assertGreater(told["median_abs_error_s"], 0)
+        daemon.kill()
+        with sqlite3.connect(os.path.join(daemon.state, "berth.db")) as db:
+            rows = db.execute("SELECT job, made_ns, over_ns FROM forecast "
+                              "WHERE target = 0 AND NOT dropped").fetchall()
+            starts = dict(db.execute("SELECT id, start_ns FROM job"))
+        self.assertEqual(len(rows), told["n"])
+        for job, made_ns, over_ns in rows:
+            self.assertEqual(over_ns, starts[job])
+            self.assertGreater(over_ns, made_ns)
+        daemon.start()
+        until(lambda: self.forecast(daemon)["calibration"].get("n") == told["n"])
+        again = self.forecast(daemon)["calibration"]
+        self.assertAlmostEqual(again["median_abs_error_s"], told["median_abs_error_s"], 6)
+        jobs = [self.submit(daemon, 0.7) for _ in range(3)]
+        self.expected(daemon, jobs[2]) # from what had ended before the crash
+
+    def test_a_cancelled_job_does_not_count_as_started(self):
+        daemon = self.start("--policy", "fifo")
+        self.finish_some(daemon)
+        jobs = [self.submit(daemon, 30) for _ in range(3)]
+        self.expected(daemon, jobs[2])
+        for job in reversed(jobs):
+            daemon.ask("DELETE", f"/v1/jobs/{job}")
+        self.wait(daemon, *jobs)
+        daemon.kill()
+        with sqlite3.connect(os.path.join(daemon.state, "berth.db")) as db:
+            rows = dict(db.execute("SELECT job, dropped FROM forecast WHERE target = 0"))
+        self.assertEqual(rows[jobs[2]], 1)
+        daemon.start()
+
+    def test_nothing_is_said_where_nothing_is_known(self):
+        daemon = self.start("--policy", "fifo")
+        jobs = [self.submit(daemon, 30) for _ in range(3)]
+        until(lambda: "5 jobs" in self.forecast(daemon).get("reason", ""))
+        self.assertEqual(self.forecast(daemon)["jobs"], [])
+        self.assertNotIn("expected_start", daemon.ask("GET", f"/v1/jobs/{jobs[1]}")[1])
+        status, reply = daemon.ask("GET", "/v1/forecast?ids=1,x")
+        self.assertEqual((status, reply["field"]), (400, "ids"))
+
+    def test_held_jobs_are_expected_after_what_they_wait_for(self):
+        daemon = self.start("--policy", "fifo", gpus="v100:2")
+        self.finish_some(daemon, seconds=1)
+        begin = time.time() + 30
+        first = self.submit(daemon, 60)
+        later = self.submit(daemon, 1, begin=begin)
+        after = self.submit(daemon, 1, dependency=[{"kind": "afterok", "id": first}])
+        held = self.submit(daemon, 1, hold=True)
+        found = self.expected(daemon, later, after)
+        self.assertGreaterEqual(found[later]["expected_start"]["p10"], begin - 1)
+        self.assertGreaterEqual(found[after]["expected_start"]["p10"] + 0.01,
+                                found[first]["expected_end"]["p10"])
+        self.assertNotIn(held, found)
+
+    def test_another_policy_is_forecast_as_soon_as_it_decides(self):
+        daemon = self.start("--policy", "fifo")
+        self.finish_some(daemon)
+        jobs = [self.submit(daemon, 30) for _ in range(3)]
+        self.expected(daemon, jobs[2])
+        self.assertEqual(daemon.ask("PATCH", "/v1/server", {"policy": "las"})[0], 200)
+        until(lambda: self.expected(daemon, jobs[2])[jobs[2]]["expected_start"]["policy"] == "las")
+
+    def test_the_stream_tells_of_each_forecast(self):
+        daemon = self.start("--policy", "fifo")
+        self.finish_some(daemon)
+        wire = Wire(daemon.socket)
+        self.addCleanup(wire.close)
+        wire.request("GET", "/v1/events")
+        reply = wire.getresponse()
+        jobs = [self.submit(daemon, 30) for _ in range(3)]
+        wanted = f'"id":{jobs[2]},"expected_start"'
+        line = ""
+        while not (line.startswith("data: ") and wanted in line):
+            line = reply.readline().decode()
+            self.assertTrue(line)
+
+    def test_metrics_tell_how_forecasts_turned_out(self):
+        daemon = self.start("--policy", "fifo")
+        self.finish_some(daemon)
+        self.wait(daemon, *[self.submit(daemon, 0.5) for _ in range(4)])
+        text = until(lambda: (said := daemon.ask("GET", "/metrics")[1])
+                     and 'berth_forecast_coverage{policy="fifo",target="end"}' in said and said)
+        self.assertRegex(text, r'berth_forecasts_total\{outcome="made"\} [1-9]')
+        self.assertRegex(text, r'berth_forecasts_total\{outcome="failed"\} 0')
+
+
+class DryRuns(Case):
+    def test_a_job_that_would_start_at_once_is_told_where(self):
+        daemon = self.start(gpus="v100:2")
+        status, reply = self.dry_run(daemon, gpus=2)
+        self.assertEqual(status, 200)
+        self.assertEqual((reply["can_ever_run"], reply["now"], reply["preempts"]), (True, True, []))
+        self.assertEqual(reply["placement"][0]["gpus"], [0, 1])
+        self.assertEqual(daemon.ask("GET", "/v1/jobs?history=true")[1]["jobs"], [])
+        self.assertEqual(self.submit(daemon, 0), 1) # no number was used
+
+    def test_a_job_that_would_wait_is_told_how_long(self):
+        daemon = self.start("--policy", "fifo")
+        self.finish_some(daemon)
+        self.submit(daemon, 30)
+        reply = self.dry_run(daemon)[1]
+        self.assertEqual((reply["now"], reply["reason"]), (False, "needs 1 GPU, 0 are free"))
+        self.check_times(reply["start"])
+
+    def test_a_trial_is_told_whom_it_would_preempt_at_what_price(self):
+        daemon = self.start("--policy", "fitgpp", gpus="v100:2")
+        victim = self.submit(daemon, 30, gpus=2, grace_s=5, pause_s=3, load_s=4)
+        until(lambda: daemon.ask("GET", f"/v1/jobs/{victim}")[1]["state"] == "RUNNING")
+        reply = self.dry_run(daemon, **{"class": "te"})[1]
+        self.assertEqual([entry["job"] for entry in reply["preempts"]], [victim])
+        self.assertGreater(reply["preempts"][0]["price_gpu_s"], 6) # two GPUs pause for 3 s
+        self.assertEqual(daemon.ask("GET", f"/v1/jobs/{victim}")[1]["state"], "RUNNING")
+        self.assertEqual(daemon.ask("GET", "/v1/ledger")[1]["entries"], [])
+
+    def test_what_can_never_run_and_what_is_wrong_is_said(self):
+        daemon = self.start()
+        status, reply = self.dry_run(daemon, gpus=2)
+        self.assertEqual((status, reply["can_ever_run"]), (200, False))
+        self.assertIn("2", reply["reason"])
+        status, reply = self.dry_run(daemon, gpu=1)
+        self.assertEqual((status, reply["field"]), (400, "gpu"))
+        body = {"jobs": [{"gpus": 1, "command": ["true"], "cwd": "/"}] * 2}
+        status, reply = daemon.ask("POST", "/v1/jobs?dry_run=true", body)
+        self.assertEqual(status, 400)
+        self.assertIn("one job", reply["error"])
+        reply = self.dry_run(daemon, hold=True)[1]
+        self.assertEqual((reply["can_ever_run"], reply["now"]), (True, False))
+
+
+class Why(Case):
+    def test_many_who_ask_at_once_are_all_answered(self):
+        daemon = self.start("--policy", "las")
+        self.finish_some(daemon)
+        jobs = [self.submit(daemon, 30) for _ in range(8)]
+        self.expected(daemon, *jobs[1:])
+        with concurrent.futures.ThreadPoolExecutor(40) as pool:
+            replies = list(pool.map(
+                lambda i: daemon.ask("GET", f"/v1/jobs/{jobs[1 + i % 7]}/why"), range(120)))
+        changes = 0
+        for status, reply in replies:
+            self.assertEqual(status, 200)
+            self.assertEqual(reply["state"], "PENDING")
+            self.assertTrue(reply["reasons"])
+            changes += "smallest_change" in reply
+        self.assertGreater(changes, 0)
+        reply = daemon.ask("GET", f"/v1/jobs/{jobs[1]}/why")[1]
+        self.check_times(reply["expected_start"])
+        self.assertEqual(reply["smallest_change"], f"cancelling job {jobs[0]} would start it")
+
+    def test_berthd_ends_while_somebody_asks(self):
+        daemon = self.start()
+        self.finish_some(daemon)
+        jobs = [self.submit(daemon, 30) for _ in range(4)]
+        asking = [subprocess.Popen([os.path.join(BUILD, "berth"), "why", str(jobs[3])],
+                                   env={**os.environ, "BERTH_ADDR": daemon.socket},
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                  for _ in range(8)]
+        daemon.stop()
+        self.assertEqual(daemon.process.returncode, 0)
+        for process in asking:
+            process.wait(60)
+        daemon.start()
+
+
+if __name__ == "__main__":
+    unittest.main()
