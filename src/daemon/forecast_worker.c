@@ -108,8 +108,10 @@ static int take_snapshot(struct forecast_worker *worker, uint32_t more_jobs,
     const char *settings = strchr(scheduler->policy, ',');
     free(worker->settings);
     worker->settings = settings ? memory_text(settings + 1) : NULL;
-    int r = engine_snapshot_take(&worker->snapshot, &scheduler->engine,
-                                 worker->settings, more_jobs, err);
+    struct engine_copy_setup setup = { .settings = worker->settings,
+                                       .more_jobs = more_jobs };
+    int r =
+        engine_snapshot_take(&worker->snapshot, &scheduler->engine, &setup, err);
     worker->snapshot.engine.state.view.now_ns = scheduler_now_ns(scheduler);
     worker->copy_ns = clock_now_ns() - began_ns;
     return r;

@@ -239,10 +239,10 @@ static bool can_be_foreseen(const struct start_condition *condition)
     return can;
 }
 
-/* What held jobs wait for, as far as it can be played. */
-static void list_releases(const struct start_conditions *conditions,
-                          struct start_releases *releases)
+void forecasts_list_releases(const struct start_conditions *conditions,
+                             struct start_releases *releases)
 {
+    *releases = (struct start_releases){ 0 };
     uint32_t room = 0;
     uint32_t count = 0;
     for (uint32_t i = 0; i < conditions->count; i++)
@@ -264,11 +264,17 @@ static void list_releases(const struct start_conditions *conditions,
     }
 }
 
+void forecasts_free_releases(struct start_releases *releases)
+{
+    free(releases->list);
+    free(releases->after);
+    *releases = (struct start_releases){ 0 };
+}
+
 static void free_pass(struct forecast_pass_task *pass)
 {
     start_times_release(&pass->times);
-    free(pass->releases.list);
-    free(pass->releases.after);
+    forecasts_free_releases(&pass->releases);
     free(pass);
 }
 
@@ -338,7 +344,7 @@ static void begin_pass(struct forecasts *forecasts)
     pass->task.done = done_pass;
     pass->forecasts = forecasts;
     pass->kind = kind;
-    list_releases(&scheduler->conditions, &pass->releases);
+    forecasts_list_releases(&scheduler->conditions, &pass->releases);
     forecasts->task = pass;
     forecasts->changed = false;
     if (forecast_worker_add(forecasts->worker, &pass->task, &err) == 0)

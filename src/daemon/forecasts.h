@@ -22,6 +22,7 @@ struct forecast_worker;
 struct history;
 struct prometheus;
 struct scheduler;
+struct start_conditions;
 
 /* What is expected of one time: of a start or an end. */
 struct expected_time {
@@ -65,6 +66,11 @@ uint64_t forecasts_job(const struct forecasts *forecasts, uint32_t number);
 void forecasts_correct_start(struct forecasts *forecasts, const struct job_times *times,
                              const struct start_times *of, uint32_t gpus,
                              struct expected_time *ret_start);
+
+/* What held jobs wait for now, as far as it can be played; the releases are to be freed. */
+void forecasts_list_releases(const struct start_conditions *conditions,
+                             struct start_releases *ret_releases);
+void forecasts_free_releases(struct start_releases *releases);
 
 /* For other tasks of the thread. */
 struct forecast_worker *forecasts_worker(const struct forecasts *forecasts);

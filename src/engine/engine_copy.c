@@ -11,9 +11,13 @@ int engine_copy_init(struct engine *copy, struct arena *run,
                      const struct engine *source, const struct engine_copy_setup *setup,
                      struct error *err)
 {
-    struct engine_setup engine_setup = { .cluster = source->state.view.cluster,
+    const struct cluster *cluster = setup->cluster;
+    struct engine_setup engine_setup = { .cluster = cluster
+                                                        ? cluster
+                                                        : source->state.view.cluster,
                                          .rates = source->state.view.rates,
-                                         .policy = source->policy,
+                                         .policy = setup->policy ? setup->policy
+                                                                 : source->policy,
                                          .settings = setup->settings,
                                          .executor = setup->executor,
                                          .executor_self = setup->executor_self,
@@ -57,20 +61,25 @@ int engine_copy_renew(struct engine *copy, struct arena *run,
 }
 
 int engine_snapshot_take(struct engine_snapshot *snapshot, const struct engine *source,
-                         const char *settings, uint32_t more_jobs, struct error *err)
+                         const struct engine_copy_setup *setup, struct error *err)
 {
-    struct engine_copy_setup setup = { .settings = settings, .more_jobs = more_jobs };
+    struct engine_copy_setup copy = *setup;
+    bool other = setup->policy && setup->policy != source->policy;
     engine_snapshot_release(snapshot);
     arena_init(&snapshot->arena, 0);
-    int r = engine_copy_init(&snapshot->engine, &snapshot->arena, source, &setup, err);
+    copy.executor = &engine_copy_nothing;
+    copy.executor_self = NULL;
+    int r = engine_copy_init(&snapshot->engine, &snapshot->arena, source, &copy, err);
     if (r == 0) {
         snapshot->taken = true;
         state_copy_apart(&snapshot->engine.state, &source->state, &snapshot->arena);
-        r = engine_inherit_policy(&snapshot->engine, source, settings, err);
-    }
-    if (r == 0)
         copy_times(&snapshot->engine, source);
-    else
+    }
+    if (r == 0 && other)
+        snapshot->engine.wake_ns = source->state.view.now_ns;
+    else if (r == 0)
+        r = engine_inherit_policy(&snapshot->engine, source, setup->settings, err);
+    if (r < 0)
         engine_snapshot_release(snapshot);
     return r;
 }

@@ -16,14 +16,18 @@
 
 #include "engine/engine.h"
 
+struct cluster;
 struct error;
 struct executor;
+struct policy;
 
 struct engine_copy_setup {
     const char *settings; /* of the source's policy, or NULL */
     const struct executor *executor;
     void *executor_self;
     uint32_t more_jobs; /* room for so many that are yet to be submitted */
+    const struct cluster *cluster; /* the source's with more nodes; NULL: the source's */
+    const struct policy *policy;   /* of a snapshot; NULL: the source's */
 };
 
 int engine_copy_init(struct engine *copy, struct arena *run,
@@ -42,7 +46,7 @@ int engine_copy_reattach(struct engine *copy, struct error *err);
  * A copy that shares nothing with its source that changes: another thread can use it while the
  * source goes on.  Of the source's thread it takes as long as copying what is live;
  * engine_adopt_jobs() of the snapshot, which takes longer, has to follow on any thread before the
- * snapshot is the source of other copies.  Its policy decides nothing by itself.
+ * snapshot is the source of other copies.  Its executor obeys and does nothing.
  */
 struct engine_snapshot {
     struct engine engine;
@@ -50,9 +54,12 @@ struct engine_snapshot {
     bool taken;
 };
 
-/* Whatever it was before; -EINVAL with the reason if the policy cannot be set up. */
+/*
+ * Whatever it was before; the executor is not looked at.  Another policy than the source's knows
+ * nothing but the live jobs.  -EINVAL with the reason if the policy cannot be set up.
+ */
 int engine_snapshot_take(struct engine_snapshot *snapshot, const struct engine *source,
-                         const char *settings, uint32_t more_jobs, struct error *err);
+                         const struct engine_copy_setup *setup, struct error *err);
 void engine_snapshot_release(struct engine_snapshot *snapshot);
 
 /* Obeys and does nothing: of a copy in which one decision is all that matters. */

@@ -48,8 +48,15 @@ static void stop_awaiting(struct replicate *replicate, job_id id)
 static void note_event(void *self, const struct view *view, const struct event *event)
 {
     struct replicate *replicate = self;
+    struct replicate_figures *figures = &replicate->figures;
+    figures->finished += event->kind == EVENT_FINISHED;
     if (event->kind == EVENT_SUBMITTED) {
+        figures->jobs++;
         admit_job(replicate, event->job);
+        return;
+    }
+    if (event->kind == EVENT_RECALLED) {
+        figures->preemptions += event->rule != RULE_RESIZE;
         return;
     }
     if (!is_known(replicate, event))
@@ -90,7 +97,8 @@ int replicate_init(struct replicate *replicate, const struct engine *source,
                                   .self = replicate,
                                   .kinds = 1u << EVENT_SUBMITTED | 1u << EVENT_STARTED |
                                            1u << EVENT_FINISHED | 1u << EVENT_FAILED |
-                                           1u << EVENT_DROPPED });
+                                           1u << EVENT_DROPPED |
+                                           1u << EVENT_RECALLED });
     return 0;
 }
 
@@ -126,6 +134,20 @@ void replicate_await(struct replicate *replicate, job_id id)
     replicate->awaited[id] = true;
 }
 
+static void begin_figures(struct replicate *replicate)
+{
+    const struct state *state = &replicate->engine.state;
+    replicate->figures = (struct replicate_figures){ 0 };
+    replicate->gpu_count = 0;
+    for (node_id node = 0; node < state->view.cluster->node_count; node++)
+        if (state->free.listed[node])
+            replicate->gpu_count += state->view.cluster->nodes[node].gpu_count -
+                                    bits_count(state->foreign[node]);
+    for (job_id id = 0; id < state->job_count; id++)
+        replicate->figures.jobs +=
+            state->jobs[id].state != JOB_FREE && state->jobs[id].state != JOB_HELD;
+}
+
 int replicate_begin(struct replicate *replicate, uint64_t seed, struct error *err)
 {
     const struct state *source = &replicate->source->state;
@@ -159,6 +181,7 @@ int replicate_begin(struct replicate *replicate, uint64_t seed, struct error *er
     replicate->next = replicate->setup.arrival
                           ? replicate->setup.arrival(replicate->setup.context)
                           : NULL;
+    begin_figures(replicate);
     return engine_copy_reattach(engine, err);
 }
 
@@ -192,6 +215,23 @@ static int64_t release_jobs(struct replicate *replicate)
         event->job = release->job;
     }
     return next_ns;
+}
+
+/* --- figures ------------------------------------------------------------------------ */
+
+/* Nothing changes until then. */
+static void pass_time(struct replicate *replicate, int64_t until_ns)
+{
+    const struct state *state = &replicate->engine.state;
+    struct replicate_figures *figures = &replicate->figures;
+    double span_s = (double)(until_ns - replicate->now_ns) * 1e-9;
+    uint32_t free = state->free.gpu_count;
+    figures->waiting_s += span_s * state->waiting_count;
+    figures->live_s += span_s * (state->waiting_count + state->seated_count);
+    figures->gpu_s += span_s * replicate->gpu_count;
+    if (free < replicate->gpu_count)
+        figures->held_gpu_s += span_s * (replicate->gpu_count - free);
+    replicate->now_ns = until_ns;
 }
 
 /* --- playing ------------------------------------------------------------------------ */
@@ -257,18 +297,18 @@ int replicate_play(struct replicate *replicate, int64_t horizon_ns, uint64_t eve
 {
     uint64_t before = replicate->engine.event_count;
     int r = 0;
-    while (r == 0 && replicate->awaited_count > 0) {
+    while (r == 0 && (replicate->awaited_count > 0 || replicate->setup.to_horizon)) {
         replicate->event_count = replicate->engine.event_count - before;
         int64_t next_ns = find_next_time(replicate);
         if (next_ns > horizon_ns) {
-            replicate->now_ns = horizon_ns;
+            pass_time(replicate, horizon_ns);
             break;
         }
         if (replicate->event_count >= event_max)
             break;
         if (replicate->setup.cancelled && *replicate->setup.cancelled)
             return error_set(err, -ECANCELED, "cancelled");
-        replicate->now_ns = next_ns;
+        pass_time(replicate, next_ns);
         sim_cluster_advance(&replicate->cluster, next_ns);
         submit_arrivals(replicate);
         r = step_engine(replicate, err);

@@ -34,10 +34,19 @@ struct replicate_release {
     uint32_t after_count;
 };
 
+/* What happened in one future, until the time it was played to. */
+struct replicate_figures {
+    uint32_t jobs; /* live at the beginning and not held, or submitted since */
+    uint32_t finished, preemptions;
+    double waiting_s, live_s; /* over all jobs: without seats, and not ended */
+    double held_gpu_s, gpu_s; /* held by jobs, and there were                */
+};
+
 struct replicate_setup {
     const char *settings; /* of the source's policy, or NULL                        */
     uint32_t more_jobs;   /* that may be live at once, of those yet to be submitted */
     bool starts_only;     /* a job that has started is awaited no more              */
+    bool to_horizon;      /* play on when no job is awaited any more                */
     bool reports;         /* jobs report progress and use the network               */
     const atomic_bool *cancelled; /* or NULL: when it becomes true, -ECANCELED      */
     const struct replicate_release *releases; /* of other held jobs nothing is known */
@@ -73,6 +82,8 @@ struct replicate {
     bool *awaited;          /* neither has happened: set before replicate_play() */
     uint32_t awaited_count; /* it stops when there are none                      */
     uint64_t event_count;   /* of the last play                                  */
+    struct replicate_figures figures;
+    uint32_t gpu_count; /* that jobs can have */
 };
 
 int replicate_init(struct replicate *replicate, const struct engine *source,

@@ -71,7 +71,12 @@ static void tell_truth(void *context, const struct view *view, job_id id,
 static const struct job *next_arrival(void *context)
 {
     struct forecast_pass *pass = context;
-    return arrival_stream_next(&pass->stream);
+    uint32_t without = pass->setup->without_user;
+    const struct job *job = arrival_stream_next(&pass->stream);
+    for (uint32_t left = ARRIVALS_MAX; without && left && job && job->user == without;
+         left--)
+        job = arrival_stream_next(&pass->stream);
+    return without && job && job->user == without ? NULL : job;
 }
 
 static void begin_futures(struct forecast_pass *pass, uint64_t seed)
@@ -229,7 +234,9 @@ static int play_all(struct forecast_pass *pass, struct start_times *times,
         r = replicate_play(&pass->replicate, times->horizon_ns, event_max / count, err);
         if (r < 0)
             return r;
-        if (pass->replicate.awaited_count > 0 &&
+        if (pass->setup->figures)
+            pass->setup->figures[k] = pass->replicate.figures;
+        if ((pass->replicate.awaited_count > 0 || pass->setup->figures) &&
             pass->replicate.now_ns < times->horizon_ns)
             times->horizon_ns = pass->replicate.now_ns;
         times->event_count += pass->replicate.event_count;
@@ -251,6 +258,7 @@ static int forecast_jobs(struct forecast_pass *pass, struct start_times *times,
                                                       : 0,
                                      .starts_only = pass->setup->starts_only,
                                      .cancelled = pass->setup->cancelled,
+                                     .to_horizon = pass->setup->figures != NULL,
                                      .releases = pass->releases,
                                      .release_count = pass->release_count,
                                      .truth = tell_truth,
@@ -292,11 +300,12 @@ int start_times_make(const struct start_setup *setup, const struct engine *engin
     list_live(&pass);
     list_releases(&pass);
     int r = 0;
-    if (!pass.unknown && pass.live_count > 0) {
+    if (!pass.unknown && (pass.live_count > 0 || setup->figures)) {
         uint32_t most = of_count ? of_count : pass.live_count;
-        ret_times->jobs = memory_checked(calloc(most, sizeof *ret_times->jobs));
-        ret_times->count = list_asked(&pass, of, of_count, ret_times->jobs);
-        if (ret_times->count > 0)
+        ret_times->jobs = memory_checked(calloc(most + 1, sizeof *ret_times->jobs));
+        if (!setup->figures)
+            ret_times->count = list_asked(&pass, of, of_count, ret_times->jobs);
+        if (ret_times->count > 0 || setup->figures)
             r = forecast_jobs(&pass, ret_times, err);
     }
     if (r < 0)

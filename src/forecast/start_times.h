@@ -58,6 +58,11 @@ struct start_setup {
     bool sizes_only;  /* run times are those of jobs of the same size, of all users */
     bool starts_only; /* ends are not asked for: running jobs are of no interest */
     const atomic_bool *cancelled; /* or NULL: when it becomes true, -ECANCELED      */
+    uint32_t without_user; /* none of whose jobs will be submitted; 0: all users' are */
+
+    /* Optional: room for what happened in each replicate.  All are played to the horizon, and no
+     * job's times are asked for. */
+    struct replicate_figures *figures;
 };
 
 /* What is expected of a job. */

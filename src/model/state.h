@@ -100,8 +100,8 @@ bool state_apply(struct state *state, struct event *event);
 job_id state_find(const struct state *state, uint64_t id);
 
 /*
- * Make 'copy' the same as a state of the same cluster, with room for at least as many jobs: each job
- * in the same slot.  It learns no rates, and reads those of the other one, which must not change as
+ * Make 'copy' the same as a state of the same cluster, or of its first nodes, with room for at least
+ * as many jobs: each job in the same slot.  It learns no rates, and reads those of the other one, which must not change as
  * long as the copy is used; nor must the sets of nodes that its jobs hold.  Further memory is taken
  * from 'run' the first time.
  */

@@ -69,7 +69,8 @@ static void copy_calendar(struct state *copy, const struct state *state)
 void state_copy(struct state *copy, const struct state *state, struct arena *run)
 {
     assert(copy->job_max >= state->job_count && copy->seat_max >= state->seat_used);
-    assert(copy->view.cluster == state->view.cluster);
+    assert(copy->view.cluster->node_count >= state->view.cluster->node_count &&
+           copy->view.cluster->type_count == state->view.cluster->type_count);
     if (!copy->sets)
         copy->sets = arena_array(run, struct node_set, NODE_SETS_MAX);
     while (copy->touched_count > 0)
@@ -98,9 +99,10 @@ void state_copy(struct state *copy, const struct state *state, struct arena *run
 
 /* --- a copy that stands alone ------------------------------------------------------- */
 
-static void copy_bits(struct bits *copy, const struct bits *bits, struct arena *run)
+static void copy_bits(struct bits *copy, const struct bits *bits, uint32_t size,
+                      struct arena *run)
 {
-    bits_init(copy, run, bits->size);
+    bits_init(copy, run, size);
     for (int level = 0; level < 3; level++)
         memcpy(copy->words[level], bits->words[level],
                bits->word_count[level] * sizeof *bits->words[level]);
@@ -117,8 +119,8 @@ static void copy_sets(struct state *copy, struct arena *run)
             continue;
         const struct node_set shared = *set;
         copied[set->place] = true;
-        copy_bits(&set->allowed, &shared.allowed, run);
-        copy_bits(&set->must, &shared.must, run);
+        copy_bits(&set->allowed, &shared.allowed, copy->view.cluster->node_count, run);
+        copy_bits(&set->must, &shared.must, copy->view.cluster->node_count, run);
         for (uint32_t w = 0; w < WORDS_COUNT; w++)
             set->words[w] = shared.words[w] ? arena_text(run, shared.words[w]) : NULL;
     }
@@ -137,20 +139,24 @@ static void *copy_array(struct arena *run, const void *from, size_t count, size_
 /* What was learned so far, to be read only: names of kinds are not looked up in a copy. */
 static void copy_rates(struct state *copy, const struct state *state, struct arena *run)
 {
+    const struct rate_table *learned = state->view.rates->learned;
+    const struct pair_table *beside = state->view.rates->beside;
     struct rate_table *rates = &copy->rates;
     struct pair_table *pairs = &copy->pairs;
-    *rates = state->rates;
-    rates->kinds = COPIED(run, state->rates.kinds, rates->kind_count);
-    rates->cells = COPIED(run, state->rates.cells, rates->cell_count);
+    *rates = *learned;
+    rates->kinds = COPIED(run, learned->kinds, rates->kind_count);
+    rates->cells = COPIED(run, learned->cells, rates->cell_count);
     rates->index = (struct map){ 0 };
     rates->stale = NULL;
     rates->stale_count = 0;
-    *pairs = state->pairs;
-    pairs->rows = COPIED(run, state->pairs.rows, pairs->count);
-    pairs->fits = COPIED(run, state->pairs.fits, (size_t)TYPES_MAX);
+    rates->cluster = copy->view.cluster;
+    *pairs = *beside;
+    pairs->rows = COPIED(run, beside->rows, pairs->count);
+    pairs->fits = COPIED(run, beside->fits, (size_t)TYPES_MAX);
     pairs->index.entries =
-        COPIED(run, state->pairs.index.entries, (size_t)pairs->index.room);
-    copy->throughput = state->throughput;
+        COPIED(run, beside->index.entries, (size_t)pairs->index.room);
+    copy->throughput = *state->view.rates;
+    copy->throughput.cluster = copy->view.cluster;
     copy->throughput.learned = rates;
     copy->throughput.beside = pairs;
     copy->view.rates = &copy->throughput;
@@ -160,6 +166,6 @@ void state_copy_apart(struct state *copy, const struct state *state, struct aren
 {
     state_copy(copy, state, run);
     copy_sets(copy, run);
-    if (state->learns)
+    if (state->view.rates->learned)
         copy_rates(copy, state, run);
 }

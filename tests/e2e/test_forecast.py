@@ -211,6 +211,65 @@ class DryRuns(Case):
         self.assertEqual((reply["can_ever_run"], reply["now"]), (True, False))
 
 
+class Ahead(Case):
+    def ahead(self, daemon, **change):
+        return daemon.ask("POST", "/v1/ahead", {"ahead_s": 600, **change})
+
+    def busy(self, gpus="v100:2,k80:2"):
+        daemon = self.start("--policy", "fifo", gpus=gpus)
+        self.finish_some(daemon, seconds=0.5)
+        jobs = [self.submit(daemon, 30) for _ in range(12)]
+        until(lambda: daemon.ask("GET", f"/v1/jobs/{jobs[3]}")[1]["state"] == "RUNNING")
+        return daemon, jobs
+
+    def test_more_gpus_shorten_waits_and_fewer_lengthen_them(self):
+        daemon, _ = self.busy()
+        status, reply = self.ahead(daemon, add="v100:4")
+        self.assertEqual(status, 200, reply)
+        self.assertEqual(reply["present"]["jobs_finished"], 12)
+        self.assertLess(reply["difference"]["mean_wait_s"]["high"], 0)
+        nodes = [node["name"] for node in daemon.ask("GET", "/v1/nodes")[1]["nodes"]]
+        status, reply = self.ahead(daemon, remove=nodes[:1])
+        self.assertEqual(status, 200, reply)
+        self.assertGreater(reply["difference"]["mean_wait_s"]["low"], 0)
+        self.assertEqual(reply["changed"]["jobs_finished"], 12)
+        status, reply = self.ahead(daemon, remove=nodes)
+        self.assertEqual((status, reply["changed"]["jobs_finished"]), (200, 0))
+
+    def test_jobs_are_left_out_by_number_and_by_user(self):
+        daemon, jobs = self.busy()
+        reply = self.ahead(daemon, without=jobs[:6])[1]
+        self.assertEqual(reply["difference"]["jobs_finished"]["mean"], -6)
+        user = daemon.ask("GET", f"/v1/jobs/{jobs[0]}")[1]["user"]
+        reply = self.ahead(daemon, without_user=user)[1]
+        self.assertEqual(reply["changed"]["jobs_finished"], 0)
+        self.assertEqual(daemon.ask("GET", f"/v1/jobs/{jobs[0]}")[1]["state"], "RUNNING")
+
+    def test_another_policy_is_played_and_not_installed(self):
+        daemon, _ = self.busy()
+        reply = self.ahead(daemon, policy="las,queues=2")[1]
+        self.assertEqual((reply["present"]["policy"], reply["changed"]["policy"]),
+                         ("fifo", "las,queues=2"))
+        self.assertEqual(daemon.ask("GET", "/v1/server")[1]["policy"], "fifo")
+
+    def test_what_cannot_be_played_is_refused_with_its_field(self):
+        daemon = self.start()
+        for change, status, words in (({"add": "h100:2"}, 400, "no GPU of type h100"),
+                                      ({"add": "4"}, 400, "TYPE:GPUS"),
+                                      ({"add": "/etc/passwd:1"}, 400, "TYPE:GPUS"),
+                                      ({"remove": ["nosuch"]}, 400, "no node nosuch"),
+                                      ({"policy": "nosuch"}, 400, "no policy"),
+                                      ({"policy": "las,nosuch=1"}, 400, "nosuch"),
+                                      ({"ahead_s": 1, "policy": "las"}, 400, "60"),
+                                      ({"without": ["x"]}, 400, "numbers of jobs"),
+                                      ({"nosuch": 1}, 400, "nosuch"),
+                                      ({}, 400, "nothing to change"),
+                                      ({"policy": "las"}, 409, "fewer than 5 jobs")):
+            reply = self.ahead(daemon, **change)
+            self.assertEqual(reply[0], status, (change, reply))
+            self.assertIn(words, reply[1]["error"])
+
+
 class Why(Case):
     def test_many_who_ask_at_once_are_all_answered(self):
         daemon = self.start("--policy", "las")

@@ -102,7 +102,8 @@ static void copy_and_play(struct recording *r, const struct engine *engine)
         r->next++;
     uint32_t from = r->next;
     if (r->moment_count % 2 == 0) {
-        if (engine_snapshot_take(&snapshot, engine, r->settings, 0, &err) < 0)
+        struct engine_copy_setup apart = { .settings = r->settings };
+        if (engine_snapshot_take(&snapshot, engine, &apart, &err) < 0)
             fail_msg("%s", err.text);
         engine = &snapshot.engine;
         engine_adopt_jobs(&snapshot.engine);

@@ -191,7 +191,8 @@ static void find_change(struct stage *stage, job_id job, int64_t limit_ns)
 {
     struct error err = { "" };
     struct engine_snapshot snapshot = { 0 };
-    if (engine_snapshot_take(&snapshot, &stage->engine, stage->settings, 0, &err) < 0)
+    struct engine_copy_setup copy = { .settings = stage->settings };
+    if (engine_snapshot_take(&snapshot, &stage->engine, &copy, &err) < 0)
         fail_msg("%s", err.text);
     engine_adopt_jobs(&snapshot.engine);
     snapshot.engine.state.view.now_ns = stage->now_ns;

@@ -237,6 +237,18 @@ export interface ExpectedTime {
   coverage_n?: number;
 }
 
+export interface AheadFigures {
+  policy?: string;
+  jobs_finished?: number;
+  /** without GPUs */
+  mean_wait_s?: number;
+  /** from now or its submission on, of a job */
+  mean_completion_s?: number;
+  /** part of the GPU-time that jobs hold */
+  gpu_utilization?: number;
+  preemptions?: number;
+}
+
 export interface DryRun {
   can_ever_run: boolean;
   /** it would get its GPUs at once, from the jobs it preempts if there are any */

@@ -270,6 +270,7 @@ static const struct route *const tables[] = {
     submission_routes, query_routes, server_routes,   own_routes,   job_history_routes,
     dashboard_routes,  flow_routes,  progress_routes, limit_routes, bulk_cancel_routes,
     token_routes,      rate_routes,  export_routes,   forecast_routes, explain_routes,
+    ahead_routes,
 };
 
 #define TABLES (sizeof tables / sizeof tables[0])

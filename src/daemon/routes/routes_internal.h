@@ -69,7 +69,7 @@ struct route {
 extern const struct route submission_routes[], query_routes[], server_routes[],
     job_history_routes[], dashboard_routes[], flow_routes[], progress_routes[],
     limit_routes[], bulk_cancel_routes[], token_routes[], rate_routes[],
-    export_routes[], forecast_routes[], explain_routes[];
+    export_routes[], forecast_routes[], explain_routes[], ahead_routes[];
 
 static inline struct caller routes_caller(const struct http_request *request)
 {
