@@ -8,8 +8,10 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "cmd/berth/connection.h"
+#include "cmd/berth/expected_times.h"
 #include "cmd/berth/format.h"
 #include "cmd/berth/job_pages.h"
+#include "cmd/berth/terminal.h"
 #include "cmd/berth/text_table.h"
 
 /* --- the table, also of 'berth top' --- */
@@ -25,7 +27,7 @@ static const struct text_table_column columns[] = {
     { "TIME", .right = true, .spare = 3 },
     { "PROGRESS", .min = 8, .spare = 2 },
     { "LOSS", .right = true, .spare = 6 },
-    { "REASON", .min = 12 },
+    { "REASON", .min = 18 },
 };
 
 /* "2", or "2 v100" if it runs on a type or is limited to some types. */
@@ -63,6 +65,16 @@ static double compute_elapsed_s(const struct json *job)
     return to > from ? to - from : 0;
 }
 
+/* When it is expected to start or end, which is most asked for, and why it waits. */
+static void add_reason(struct text_table *table, const struct json *job)
+{
+    char expected[EXPECTED_TIMES_LENGTH];
+    const char *reason = json_text_or(job, "reason", "");
+    expected_times_format_job(expected, sizeof expected, job, (double)time(NULL),
+                              terminal_has_utf8(stdout));
+    text_table_add(table, "%s%s%s", expected, *expected && *reason ? "; " : "", reason);
+}
+
 static void add_job(struct text_table *table, const struct json *job)
 {
     char text[64];
@@ -83,7 +95,7 @@ static void add_job(struct text_table *table, const struct json *job)
         text_table_add(table, "%s", "");
     else
         text_table_add(table, "%.4g", loss);
-    text_table_add(table, "%s", json_text_or(job, "reason", ""));
+    add_reason(table, job);
 }
 
 static void init_table(struct text_table *table)

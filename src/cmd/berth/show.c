@@ -2,8 +2,11 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/buf.h"
 #include "cmd/berth/connection.h"
+#include "cmd/berth/expected_times.h"
 #include "cmd/berth/format.h"
 #include "cmd/berth/terminal.h"
 
@@ -28,6 +31,20 @@ static void print_time(const char *what, const struct json *job, const char *key
 {
     char text[64];
     print_line(what, format_time(text, sizeof text, json_number_or(job, key, NAN)));
+}
+
+/* When it is expected to start or to end, and how that is known. */
+static void print_expected(const struct json *job, const char *key, const char *verb)
+{
+    struct buf text;
+    buf_init(&text, 4096);
+    expected_times_explain(&text, verb, json_get(job, key), (double)time(NULL));
+    if (text.count > 0) {
+        printf("%-12s ", verb);
+        terminal_make_safe(text.bytes);
+        terminal_print_wrapped(text.bytes, 13, stdout);
+    }
+    buf_release(&text);
 }
 
 static void print_number(const char *what, const struct json *object, const char *key,
@@ -207,6 +224,8 @@ static void print_job(const struct json *job)
     printf("%-12s %s%s%s%s%s\n", "state", colour ? "\033[" : "", colour ? colour : "",
            colour ? "m" : "", state, colour ? "\033[0m" : "");
     print_line("reason", json_text_or(job, "reason", NULL));
+    print_expected(job, "expected_start", "start");
+    print_expected(job, "expected_end", "end");
     print_number("gpus", job, "gpus", "");
     print_line("types", json_text_or(job, "types", NULL));
     print_placement(job);

@@ -38,6 +38,17 @@ bool terminal_has_colours(FILE *file)
     return isatty(fileno(file)) && !(no && *no);
 }
 
+/* As setlocale() would choose the locale of characters. */
+bool terminal_has_utf8(FILE *file)
+{
+    static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+    const char *locale = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !(locale && *locale); i++)
+        locale = getenv(names[i]);
+    return isatty(fileno(file)) && locale &&
+           (strcasestr(locale, "utf-8") || strcasestr(locale, "utf8"));
+}
+
 void terminal_print_wrapped(const char *text, uint32_t used, FILE *file)
 {
     uint32_t width = terminal_width(file);

@@ -11,6 +11,9 @@ uint32_t terminal_width(FILE *file);
 /* Whether to use colours: 'file' is a terminal, and NO_COLOR is not set. */
 bool terminal_has_colours(FILE *file);
 
+/* Whether an en dash is understood: 'file' is a terminal, and the locale has UTF-8. */
+bool terminal_has_utf8(FILE *file);
+
 /* Characters of a text in UTF-8. */
 uint32_t terminal_text_length(const char *text);
 

@@ -1,7 +1,10 @@
 /* why.c - berth why: why a job waits, which jobs are ahead, and what would start it. */
 #include <inttypes.h>
+#include <time.h>
 
+#include "base/buf.h"
 #include "cmd/berth/connection.h"
+#include "cmd/berth/expected_times.h"
 #include "cmd/berth/terminal.h"
 
 #define AHEAD_SHOWN 12
@@ -46,6 +49,21 @@ static void print_considered(const struct json *why)
     }
 }
 
+static void print_expected(const struct json *why)
+{
+    const struct json *start = json_get(why, "expected_start");
+    struct buf text;
+    buf_init(&text, 4096);
+    expected_times_explain(&text, start ? "start" : "end",
+                           start ? start : json_get(why, "expected_end"),
+                           (double)time(NULL));
+    if (text.count > 0) {
+        terminal_make_safe(text.bytes);
+        terminal_print_wrapped(text.bytes, 0, stdout);
+    }
+    buf_release(&text);
+}
+
 static void print_why(const struct json *why)
 {
     const struct json *reasons = json_get(why, "reasons");
@@ -59,6 +77,7 @@ static void print_why(const struct json *why)
         terminal_print_safely(json_text_or(json_item(reasons, i), "text", ""));
         putchar('\n');
     }
+    print_expected(why);
     print_ahead(why);
     print_considered(why);
     if (change && *change) {
@@ -82,7 +101,7 @@ static int why_run(const struct flags *flags)
 const struct command command_why = {
     .name = "why",
     .group = "Use",
-    .brief = "what holds a job back, who is ahead, what would start it",
+    .brief = "what holds a job back, who is ahead, what would start it and when",
     .usage = "ID [--json]",
     .flags = why_flags,
     .run = why_run,

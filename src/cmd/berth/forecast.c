@@ -1,0 +1,228 @@
+/* forecast.c - berth forecast: when jobs will start and end, and how well that was foretold. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "cmd/berth/connection.h"
+#include "cmd/berth/expected_times.h"
+#include "cmd/berth/format.h"
+#include "cmd/berth/terminal.h"
+#include "cmd/berth/text_table.h"
+
+#define IDS_MAX 2000 /* jobs in one request */
+
+static const struct flag forecast_flags[] = {
+    FLAG_JSON,
+    CONNECTION_FLAGS,
+    { 0 },
+};
+
+/* --- jobs --- */
+
+static const struct text_table_column columns[] = {
+    { "ID", .right = true },
+    { "NAME", .min = 8 },
+    { "USER", .min = 6, .spare = 3 },
+    { "STATE", .spare = 2 },
+    { "GPUS", .right = true, .spare = 1 },
+    { "START", .min = 11 },
+    { "END", .min = 11 },
+    { "BASIS", .min = 16, .spare = 4 },
+};
+
+static void add_expected(struct text_table *table, const struct json *expected)
+{
+    char text[EXPECTED_TIMES_LENGTH];
+    text_table_add(table, "%s",
+                   expected_times_format(text, sizeof text, "", expected,
+                                         (double)time(NULL),
+                                         terminal_has_utf8(stdout)));
+}
+
+static void add_job(struct text_table *table, const struct json *job)
+{
+    char text[EXPECTED_TIMES_LENGTH];
+    const char *state = json_text_or(job, "state", "");
+    const struct json *start = json_get(job, "expected_start");
+    const struct json *end = json_get(job, "expected_end");
+    text_table_add(table, "%s", format_job_id(text, sizeof text, job));
+    text_table_add(table, "%s", json_text_or(job, "name", ""));
+    text_table_add(table, "%s", json_text_or(job, "user", ""));
+    text_table_add(table, "%s", state);
+    text_table_set_colour(table, format_state_colour(state));
+    text_table_add(table, "%.0f", json_number_or(job, "gpus", 0));
+    add_expected(table, start);
+    add_expected(table, end);
+    text_table_add(table, "%s",
+                   expected_times_basis(text, sizeof text, start ? start : end));
+}
+
+static void print_jobs(const struct json *jobs)
+{
+    struct text_table table;
+    text_table_init(&table, columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < json_count(jobs); i++)
+        add_job(&table, json_item(jobs, i));
+    text_table_show(&table, stdout);
+    text_table_release(&table);
+}
+
+/* When it was made, by what, and how far it looks. */
+static void print_origin(const struct json *forecast)
+{
+    char made[64], far[64], took[64];
+    double at = json_number_or(forecast, "made", NAN);
+    double horizon = json_number_or(forecast, "horizon", NAN);
+    double replicates = json_number_or(forecast, "replicates", NAN);
+    double took_s = json_number_or(forecast, "took_s", NAN);
+    if (isnan(at))
+        return;
+    printf("\nMade at %s by playing ", format_time(made, sizeof made, at));
+    terminal_print_safely(json_text_or(forecast, "policy", "the policy"));
+    printf(" forward");
+    if (replicates > 0)
+        printf(" %.0f times", replicates);
+    if (horizon > at)
+        printf(", up to %s", format_duration(far, sizeof far, horizon - at));
+    if (took_s >= 0)
+        printf("; it took %s", format_duration(took, sizeof took, took_s));
+    puts(". An interval is to hold four times in five.");
+}
+
+/* --- how well they held --- */
+
+static const struct text_table_column kind_columns[] = {
+    { "POLICY", .min = 8 },
+    { "OF THE", .spare = 1 },
+    { "METHOD" },
+    { "FORECASTS", .right = true },
+    { "HELD", .right = true },
+    { "MEDIAN ERROR", .right = true },
+    { "SHOWN", .spare = 2 },
+};
+
+static void add_percent(struct text_table *table, double share)
+{
+    if (isnan(share))
+        text_table_add(table, "%s", "");
+    else
+        text_table_add(table, "%.0f %%", 100 * share);
+}
+
+static void add_kind(struct text_table *table, const struct json *kind)
+{
+    char text[64];
+    text_table_add(table, "%s", json_text_or(kind, "policy", ""));
+    text_table_add(table, "%s", json_text_or(kind, "target", ""));
+    text_table_add(table, "%s", json_text_or(kind, "method", ""));
+    text_table_add(table, "%.0f", json_number_or(kind, "n", 0));
+    add_percent(table, json_number_or(kind, "coverage_80", NAN));
+    text_table_add(table, "%s",
+                   format_duration(text, sizeof text,
+                                   json_number_or(kind, "median_abs_error_s", NAN)));
+    text_table_add(table, "%s", json_flag_at(kind, "shown") ? "yes" : "");
+}
+
+static void print_calibration(const struct json *calibration)
+{
+    char error[64];
+    const struct json *kinds = json_get(calibration, "kinds");
+    double n = json_number_or(calibration, "n", 0);
+    double coverage = json_number_or(calibration, "coverage_80", NAN);
+    double days = json_number_or(calibration, "days", 14);
+    format_duration(error, sizeof error,
+                    json_number_or(calibration, "median_abs_error_s", NAN));
+    putchar('\n');
+    if (n < 1)
+        printf("How well forecasts hold is not known yet: of the last %.0f days none "
+               "could be compared with what happened.\n",
+               days);
+    else if (isnan(coverage))
+        printf("In the last %.0f days %.0f forecasts were compared with what happened, "
+               "too few to tell how well they hold.\n",
+               days, n);
+    else
+        printf("Of %.0f forecasts in the last %.0f days, %.0f %% held%s%s.\n", n, days,
+               100 * coverage, *error ? "; median error " : "", error);
+    if (json_count(kinds) == 0)
+        return;
+    struct text_table table;
+    text_table_init(&table, kind_columns, sizeof kind_columns / sizeof *kind_columns);
+    for (size_t i = 0; i < json_count(kinds); i++)
+        add_kind(&table, json_item(kinds, i));
+    text_table_show(&table, stdout);
+    text_table_release(&table);
+}
+
+static bool is_expected(const struct json *job)
+{
+    return json_get(job, "expected_start") || json_get(job, "expected_end");
+}
+
+static void print_forecast(const struct json *forecast)
+{
+    const struct json *jobs = json_get(forecast, "jobs");
+    const char *reason = json_text_or(forecast, "reason", NULL);
+    size_t silent = 0;
+    for (size_t i = 0; i < json_count(jobs); i++)
+        silent += !is_expected(json_item(jobs, i));
+    if (json_count(jobs) > 0)
+        print_jobs(jobs);
+    else if (!reason)
+        puts("Nothing runs and nothing waits.");
+    if (reason) {
+        fputs("There is no forecast: ", stdout);
+        terminal_print_safely(reason);
+        puts(".");
+    } else if (silent > 0)
+        printf("Of %zu job%s nothing can be said.\n", silent, silent == 1 ? "" : "s");
+    print_origin(forecast);
+    print_calibration(json_get(forecast, "calibration"));
+}
+
+/* --- the command --- */
+
+/* "/v1/forecast?ids=3,17"; 0, or an exit status after a message. */
+static int write_path(const struct flags *flags, struct buf *path)
+{
+    uint64_t *ids = NULL;
+    uint32_t count = 0;
+    buf_text(path, "/v1/forecast");
+    if (flags->word_count == 0)
+        return 0;
+    int status = connection_job_ids(flags, &ids, &count);
+    if (status)
+        return status;
+    if (count > IDS_MAX)
+        status = command_wrong(flags,
+                               "%u jobs are too many for one request: want at "
+                               "most %d, or none for all",
+                               count, IDS_MAX);
+    for (uint32_t i = 0; i < count; i++)
+        buf_print(path, "%s%" PRIu64, i ? "," : "?ids=", ids[i]);
+    free(ids);
+    return status;
+}
+
+static int forecast_run(const struct flags *flags)
+{
+    struct buf path;
+    buf_init(&path, 1 << 16);
+    int status = write_path(flags, &path);
+    if (status == 0)
+        status = connection_show(flags, path.bytes, print_forecast);
+    buf_release(&path);
+    return status;
+}
+
+const struct command command_forecast = {
+    .name = "forecast",
+    .group = "Use",
+    .brief = "when jobs will start and end, and how well that was foretold",
+    .usage = "[ID…] [--json]",
+    .flags = forecast_flags,
+    .run = forecast_run,
+};
