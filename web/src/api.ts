@@ -5,6 +5,7 @@
 // cookie, no other port and no other page ever sees it.  A new tab asks the open ones for it.
 
 import { Lines } from "./parts/sse";
+import type { ForecastEvent } from "./forecast_schema";
 import type { Event } from "./schema";
 
 const KEY = "berth-session";
@@ -150,6 +151,7 @@ export interface Listener {
   events(batch: Event[]): void;
   lagged(): void; // what came after the last one cannot be told any more
   others(seq: number): void; // something happened that we may not see
+  forecast(forecast: ForecastEvent): void;
   open(): void;
 }
 
@@ -167,7 +169,8 @@ export async function events(seq: number, signal: AbortSignal, listener: Listene
     const lines = new Lines((name, data) => {
       if (name === "lagged") listener.lagged();
       else if (name === "others") listener.others((JSON.parse(data) as { seq: number }).seq);
-      else batch.push(JSON.parse(data) as Event);
+      else if (name === "forecast") listener.forecast(JSON.parse(data) as ForecastEvent);
+      else if (name === "") batch.push(JSON.parse(data) as Event);
     });
     await pump(response, (text) => {
       heard = Date.now();

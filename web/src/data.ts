@@ -37,7 +37,7 @@ export interface Span {
   end: number;
   job: number;
   class: number; // 0 best effort, 1 trial
-  ended: number; // 0 finished, 1 preempted, 2 lost, 3 still running; on the dashboard also 4 planned, 5 failed, 6 foreign
+  ended: number; // 0 finished, 1 preempted, 2 lost, 3 still running; on the dashboard also 4 planned, 5 failed, 6 foreign, 7 perhaps
   lane: number; // 1: came to a GPU that somebody had already
 }
 
@@ -53,6 +53,7 @@ export interface Gantt {
   from: number;
   to: number;
   gpus: string[];
+  waiting?: number; // from this row on they are jobs that hold no GPU yet
   spans: Span[];
   kept?: Kept[]; // by the start
   complete: boolean;

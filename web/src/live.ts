@@ -4,8 +4,9 @@
 // at most, however many there are.  What events do not carry is asked for together, after them.
 
 import { enter, events, forget, get, Refused, waitForTabs } from "./api";
+import type { ForecastEvent } from "./forecast_schema";
 import type { Entry, Event, Job, Node, SharingTotals, Snapshot } from "./schema";
-import { begin, fold, learn, type State } from "./state";
+import { begin, fold, foldForecast, learn, type State } from "./state";
 
 const DRAW_MS = 250;
 const ASK_MS = 400;
@@ -102,6 +103,7 @@ export class Live {
           events: (batch) => this.take(batch),
           lagged: () => (this.state = undefined),
           others: (seq) => this.lookAgain(seq),
+          forecast: (forecast) => this.foresee(forecast),
         });
       } catch (error) {
         this.fail(error);
@@ -149,6 +151,12 @@ export class Live {
     if (this.looking) return;
     this.looking = true;
     setTimeout(() => void this.look().catch((error: unknown) => this.fail(error)).finally(() => (this.looking = false)), OTHERS_MS);
+  }
+
+  private foresee(forecast: ForecastEvent): void {
+    if (this.state) foldForecast(this.state, forecast);
+    this.eventCount++;
+    this.changed();
   }
 
   private take(batch: Event[]): void {

@@ -3,6 +3,7 @@
 // fold() is the only function that changes it because of an event.  What an event does not
 // carry (a job's name, the reason why it waits, a price) is put on a list of things to ask for.
 
+import type { ForecastEvent } from "./forecast_schema";
 import { Occupancy, type End } from "./occupancy";
 import type { Entry, Event, Job, Node, Server, SharingTotals, Snapshot } from "./schema";
 
@@ -70,6 +71,8 @@ export function begin(snapshot: Snapshot): State {
 function end(state: State, job: Seen, event: Event, how: Job["state"]): void {
   job.state = how;
   job.end = event.at;
+  delete job.expected_start;
+  delete job.expected_end;
   delete job.reason;
   if (event.exit_code !== undefined) job.exit_code = event.exit_code;
   state.occupancy.dropPending(job.id);
@@ -83,6 +86,7 @@ function wait(state: State, job: Seen): void {
   job.state = "PENDING";
   delete job.placement;
   delete job.reason;
+  delete job.expected_end; // it was that of a run without a stop
   state.ask.add(job.id);
 }
 
@@ -120,6 +124,7 @@ function start(state: State, job: Seen, event: Event): void {
   const spans = state.occupancy.start(job.id, event);
   job.state = "RUNNING";
   job.start ??= event.at;
+  delete job.expected_start;
   if (event.attempt !== undefined) job.attempt = event.attempt;
   delete job.reason;
   job.placement = spans.map((span) => {
@@ -229,6 +234,20 @@ export function fold(state: State, event: Event): void {
   if (!job) return;
   if (event.kind !== "progress") job.touched = event.seq;
   DEEDS[event.kind]?.(state, job, event);
+}
+
+/** A new forecast, of all jobs or, where there are more, of the first ones. */
+export function foldForecast(state: State, { jobs, more }: ForecastEvent): void {
+  const said = new Map(jobs.map((job) => [job.id, job]));
+  for (const job of state.jobs.values()) {
+    const one = said.get(job.id);
+    if (!one && more) continue;
+    delete job.expected_start;
+    delete job.expected_end;
+    const waits = job.state === "PENDING" || job.state === "HELD"; // it may have started since
+    if (one?.expected_start && waits) job.expected_start = one.expected_start;
+    if (one?.expected_end) job.expected_end = one.expected_end;
+  }
 }
 
 function learnOne(state: State, job: Job, asked: number, now: number): void {

@@ -27,7 +27,7 @@ static const struct text_table_column columns[] = {
     { "TIME", .right = true, .spare = 3 },
     { "PROGRESS", .min = 8, .spare = 2 },
     { "LOSS", .right = true, .spare = 6 },
-    { "REASON", .min = 18 },
+    { "REASON", .min = 19 },
 };
 
 /* "2", or "2 v100" if it runs on a type or is limited to some types. */

@@ -22,6 +22,8 @@ const RUNNING = 3;
 const PLANNED = 4;
 const FAILED = 5;
 const FOREIGN = 6;
+const PERHAPS = 7;
+const FAINT = 0.12; // where it is least certain
 
 /** Everything a repaint needs: the same numbers turn a point back into a span. */
 export class Painter {
@@ -100,7 +102,8 @@ export class Painter {
     context.fillStyle = colour("row");
     // Idle is grey; past the end of a run that is drawn in part nothing is known.
     const known = rows.gantt.complete ? width : Math.min(width, Math.max(rows.gutter, this.x(rows.gantt.to)));
-    for (const top of rows.tops) context.fillRect(rows.gutter, top, known - rows.gutter, rows.height - 1);
+    const held = rows.tops.slice(0, rows.gantt.waiting);
+    for (const top of held) context.fillRect(rows.gutter, top, known - rows.gutter, rows.height - 1);
     context.textBaseline = "top";
     for (const mark of marks) {
       const x = Math.round(this.x(mark));
@@ -138,7 +141,7 @@ export class Painter {
     const top = rowTop + (piece.lane === 1 ? full / 2 + 0.5 : 0);
     const last = piece.to === span.end;
     const wide = Math.max(1, right - left - (last && right - left > 4 ? 1 : 0));
-    if (span.ended === PLANNED || span.ended === FOREIGN) return this.paintHatched(span, left, top, wide, height);
+    if ([PLANNED, FOREIGN, PERHAPS].includes(span.ended)) return this.paintHatched(span, left, top, wide, height);
     context.fillStyle = this.colourOf(span);
     context.fillRect(left, top, wide, height);
     if (last && right - left >= NARROW) this.paintEnd(span, left, right, top, height);
@@ -155,7 +158,7 @@ export class Painter {
     context.beginPath();
     context.rect(left, top, wide, height);
     context.clip();
-    context.strokeStyle = context.fillStyle = foreign ? colour("soft") : this.colourOf(span);
+    context.strokeStyle = context.fillStyle = foreign ? colour("soft") : (this.fadeOf(span) ?? this.colourOf(span));
     const before = context.globalAlpha;
     context.globalAlpha = before * (foreign ? 0.25 : 0.18);
     context.fillRect(left, top, wide, height);
@@ -169,7 +172,29 @@ export class Painter {
     }
     context.stroke();
     context.restore();
-    if (!foreign && wide > 44 && height >= 7) this.paintNumber(span, left, top, height);
+    const fade = this.rows.live?.fades.get(span);
+    if (fade?.middle !== undefined) this.paintMiddle(fade.middle, left, wide, top, height);
+    if (!foreign && fade?.fade !== "out" && wide > 44 && height >= 7) this.paintNumber(span, left, top, height);
+  }
+
+  /** The less certain, the fainter. */
+  private fadeOf(span: Span): CanvasGradient | undefined {
+    const fade = this.rows.live?.fades.get(span)?.fade;
+    if (fade === undefined) return undefined;
+    const gradient = this.context.createLinearGradient(this.x(span.start), 0, this.x(span.end), 0);
+    const full = this.colourOf(span);
+    const faint = full.replace(")", ` / ${FAINT})`);
+    gradient.addColorStop(0, fade === "in" ? faint : full);
+    gradient.addColorStop(1, fade === "in" ? full : faint);
+    return gradient;
+  }
+
+  /** As many futures start or end before it as after. */
+  private paintMiddle(middle: number, left: number, wide: number, top: number, height: number): void {
+    const x = Math.round(this.x(middle));
+    if (x < left || x > left + wide) return;
+    this.context.fillStyle = colour("ink");
+    this.context.fillRect(x - 1, top, 2, height);
   }
 
   /** What it cost, before its end. */
@@ -205,7 +230,7 @@ export class Painter {
 
   private paintNumber(span: Span, left: number, top: number, height: number): void {
     const { context, rows } = this;
-    context.fillStyle = span.ended === PLANNED ? colour("ink") : "rgb(0 0 0 / 80%)";
+    context.fillStyle = span.ended === PLANNED || span.ended === PERHAPS ? colour("ink") : "rgb(0 0 0 / 80%)";
     context.textBaseline = "middle";
     context.font = height < 10 ? SMALL_FONT : FONT;
     context.fillText(String(span.job), Math.max(left, rows.gutter) + 4, top + height / 2 + 0.5);

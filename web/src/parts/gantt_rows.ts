@@ -18,11 +18,18 @@ export interface Rows {
   live?: Now; // of the dashboard; a report has none
 }
 
-/** A chart that goes on: where the present is, clock times, and words at the ends of spans. */
+/** A chart that goes on: where the present is, clock times, words at the ends of spans, spans that are not certain. */
 export interface Now {
   at: number;
   clock(time: number, step: number): string;
   notes: ReadonlyMap<Span, string>;
+  fades: ReadonlyMap<Span, Fade>;
+}
+
+/** It fades in or out; in half of the possible futures it has started or ended at 'middle'. */
+export interface Fade {
+  fade: "in" | "out";
+  middle: number | undefined;
 }
 
 export function nodeOf(gpu: string): string {
@@ -42,9 +49,11 @@ export function layOut(gantt: Gantt, tall = ROWS_TALL): Rows {
   const least = shared.size > 0 ? SHARED_ROW_LEAST : ROW_LEAST;
   const height = Math.max(least, Math.min(24, Math.floor(tall / gantt.gpus.length)));
   const tops: number[] = [];
+  const waiting = gantt.waiting ?? Infinity;
   let y = 2;
   gantt.gpus.forEach((gpu, i) => {
-    if (i > 0 && nodeOf(gpu) !== nodeOf(gantt.gpus[i - 1] ?? "")) y += 5;
+    if (i === waiting) y += 9;
+    else if (i > 0 && i < waiting && nodeOf(gpu) !== nodeOf(gantt.gpus[i - 1] ?? "")) y += 5;
     tops.push(y);
     y += height;
   });

@@ -3,6 +3,7 @@
 import { ENDED_STATES, type Seen } from "../state";
 import { jobMark, nameOf, progressOf, stateChip, stateWord } from "./chip";
 import { h } from "./dom";
+import { nextWords } from "./expected";
 import { dayTime, span } from "./format";
 import { List, type Column } from "./list";
 import { besideWords } from "./sharing";
@@ -19,10 +20,15 @@ function where(job: Seen): string {
 }
 
 /** Why it waits, where it runs, or how it ended. */
-function about(job: Seen): string {
+function place(job: Seen): string {
   if (job.state === "RUNNING" || job.state === "STOPPING") return `${where(job)}${job.beside === undefined ? "" : `, beside ${besideWords(job) ?? ""}`}`;
   if (job.state === "FAILED" && job.reason === undefined) return `exit code ${job.exit_code ?? "unknown"}`;
   return job.reason ?? "";
+}
+
+/** The same, behind the time at which it is expected to start or to end. */
+function about(job: Seen, now: number): string {
+  return [nextWords(job, now), place(job)].filter((words) => words !== "").join("; ");
 }
 
 function waited(job: Seen, now: number): number {
@@ -50,7 +56,7 @@ export function jobsList(clock: () => number, open: (job: number) => void, empty
     { name: "gpus", head: "GPUs", number: true, cell: (job) => String(job.gpus), order: (job) => job.gpus },
     { name: "user", head: "User", cell: (job) => job.user ?? "", title: (job) => job.user ?? "", order: (job) => job.user ?? "" },
     { name: "progress", head: "Progress", cell: (job) => progressOf(job, clock()), order: (job) => (job.progress?.step ?? -1) / (job.progress?.steps ?? 1) },
-    { name: "about", head: "Why, or where", cell: about, title: about, order: about },
+    { name: "about", head: "When and why, or where", cell: (job) => about(job, clock()), title: (job) => about(job, clock()), order: (job) => job.expected_start?.p50 ?? job.expected_end?.p50 ?? Infinity },
     { name: "waited", head: "Waited", number: true, cell: (job) => span(waited(job, clock())), order: (job) => waited(job, clock()) },
     { name: "ran", head: "Ran", number: true, cell: (job) => (job.start === undefined ? "" : span(ran(job, clock()))), order: (job) => ran(job, clock()) },
     { name: "preempted", head: "Yielded", number: true, cell: (job) => (job.preemptions ? `${job.preemptions}×` : ""), order: (job) => job.preemptions ?? 0 },

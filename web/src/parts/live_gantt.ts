@@ -2,15 +2,18 @@
 
 import type { Gantt, Span as Bar } from "../data";
 import type { Entry, Span } from "../schema";
-import { leftNow, type State } from "../state";
+import { leftNow, type Seen, type State } from "../state";
 import { Cell } from "./cell";
 import { chooser } from "./chooser";
 import { className } from "./chip";
 import { h, styled, type Child } from "./dom";
+import { basisWords, intervalWords } from "./expected";
+import { endStretches, startStretches, type Stretch } from "./expected_bars";
 import { clockTime, gpuTime, span as howLong } from "./format";
 import { GanttChart } from "./gantt_chart";
-import { layOut, type Rows } from "./gantt_rows";
+import { layOut, type Fade, type Rows } from "./gantt_rows";
 import { assignLanes } from "./lanes";
+import { lastExpected, nextOf } from "./next_jobs";
 import { jobColour } from "./palette";
 import { besideWords } from "./sharing";
 import { Window } from "./window";
@@ -18,14 +21,17 @@ import { Window } from "./window";
 const GPUS_MAX = 128; // rows
 const ROWS_TALL = 400; // pixels, together
 const BARS_MAX = 12000;
-const AHEAD = 0.25; // of the time shown lies in the future
+const WAITING_MAX = 8; // jobs without a GPU that have a row
+const AHEAD = 0.25; // as much of the future is shown as of the past; with forecasts, more
 const PAST_S = 6 * 3600;
+const FUTURE_S = 4 * 86400; // no more of it is shown
 const RECENT_S = 60; // no less of the past is shown
 const ENDS: Record<string, number> = { finished: 0, preempted: 1, lost: 2, failed: 5, cancelled: 0, resized: 0 };
-const ENDED = ["finished", "preempted", "lost", "goes on", "expected", "failed", "in use by others"];
+const ENDED = ["finished", "preempted", "lost", "goes on", "expected", "failed", "in use by others", "expected"];
 const RUNNING = 3;
 const PLANNED = 4;
 const FOREIGN = 6;
+const PERHAPS = 7;
 
 /** A job that was told to leave, and what that cost: the entry in the ledger. */
 function priceAt(entries: ReadonlyMap<number, Entry[]>, job: number, end: number): Entry | undefined {
@@ -56,12 +62,15 @@ class Layout {
   private readonly bars: Bar[] = [];
   readonly notes = new Map<Bar, string>();
   readonly entries = new Map<Bar, Entry>();
+  private readonly fades = new Map<Bar, Fade>();
+  private waiting: number | undefined;
 
   constructor(
     private readonly state: State,
     private readonly now: number,
     private readonly base: number,
     private readonly from: number,
+    private readonly next: readonly Seen[],
   ) {
     for (const node of state.nodes) {
       this.first.push(this.gpus.length);
@@ -85,6 +94,15 @@ class Layout {
     return added;
   }
 
+  /** What is expected on those GPUs, or in the row of a job that has none. */
+  private addExpected(stretches: readonly Stretch[], addBars: (from: number, to: number, ended: number) => Bar[]): void {
+    for (const { from, to, fade, middle } of stretches) {
+      const bars = addBars(from, to, fade === "none" ? PLANNED : PERHAPS);
+      if (fade === "none") continue;
+      for (const bar of bars) this.fades.set(bar, { fade, middle: middle === undefined ? undefined : middle - this.base });
+    }
+  }
+
   private addPast(): void {
     const entries = byVictim(this.state.entries);
     for (let i = this.state.occupancy.closed.length - 1; i >= 0; i--) {
@@ -102,11 +120,31 @@ class Layout {
   private addPresent(): void {
     for (const [id, spans] of this.state.occupancy.held) {
       const job = this.state.jobs.get(id);
-      const left = job && leftNow(job, this.now);
+      const stretches = job ? this.expectedOf(job) : [];
       for (const span of spans) {
         this.add(span, span.start ?? this.now, this.now, RUNNING);
-        if (left !== undefined) this.add(span, this.now, this.now + left, PLANNED);
+        this.addExpected(stretches, (from, to, ended) => this.add(span, from, to, ended));
       }
+    }
+  }
+
+  /** Until when it runs: by the forecast, else by its own reports. */
+  private expectedOf(job: Seen): Stretch[] {
+    if (job.state === "RUNNING" && job.expected_end) return endStretches(job.expected_end, this.now);
+    const left = leftNow(job, this.now);
+    return left === undefined ? [] : [{ from: this.now, to: this.now + left, fade: "none", middle: undefined }];
+  }
+
+  /** Nobody knows on which GPUs: a row for each job. */
+  private addNext(): void {
+    this.waiting = this.gpus.length;
+    for (const { id, class: kind, expected_start: start, expected_end: end } of this.next) {
+      const row = this.gpus.push(`job ${id}`) - 1;
+      this.addExpected(start ? startStretches(start, end, this.now) : [], (from, to, ended) => {
+        const bar = { gpu: row, start: from - this.base, end: to - this.base, job: id, class: kind === "te" ? 1 : 0, ended, lane: 0 };
+        this.bars.push(bar);
+        return [bar];
+      });
     }
   }
 
@@ -126,12 +164,13 @@ class Layout {
     this.addPresent();
     this.addPending(ahead);
     this.addForeign();
+    this.addNext();
     this.bars.sort((a, b) => a.start - b.start || a.job - b.job);
     assignLanes(this.bars, PLANNED);
-    const { gpus, bars: spans } = this;
-    const gantt: Gantt = { from: this.from - this.base, to: this.now - this.base, gpus, spans, complete: true };
+    const { gpus, bars: spans, waiting = gpus.length } = this;
+    const gantt: Gantt = { from: this.from - this.base, to: this.now - this.base, gpus, waiting, spans, complete: true };
     const clock = (time: number, step: number): string => clockTime(this.base + time, step);
-    return { ...layOut(gantt, ROWS_TALL), live: { at: this.now - this.base, clock, notes: this.notes } };
+    return { ...layOut(gantt, ROWS_TALL), live: { at: this.now - this.base, clock, notes: this.notes, fades: this.fades } };
   }
 }
 
@@ -178,7 +217,7 @@ export class LiveGantt {
     this.chart = new GanttChart(nothing, this.window, {
       describe: (rows, bar) => this.describe(rows, bar),
       shown: ({ from, to }) => (this.base ? `${clockTime(this.base + from, 1)} – ${clockTime(this.base + to, 1)}` : ""),
-      label: ({ gantt: { gpus, spans } }) => `${spans.length} stretches of jobs on ${gpus.length} GPUs`,
+      label: ({ gantt: { gpus, waiting, spans } }) => `${spans.length} stretches of jobs on ${waiting ?? gpus.length} GPUs`,
       pick: (bar) => bar.job > 0 && open(bar.job),
     });
     this.range.watch(() => this.goOn());
@@ -210,18 +249,21 @@ export class LiveGantt {
     const following = this.isFollowing();
     const base = this.base || midnight(now);
     this.base = base;
-    const whole = { from: now - PAST_S - base, to: now + PAST_S * AHEAD - base };
+    const waiting = nextOf(state);
+    const next = waiting.slice(0, WAITING_MAX);
+    const last = Math.min(FUTURE_S, (lastExpected(state, next) ?? 0) - now); // negative: there is no forecast
+    const whole = { from: now - PAST_S - base, to: now + Math.max(PAST_S * AHEAD, 1.05 * last) - base };
     const past = Math.min(range, Math.max(RECENT_S, now - firstStart(state, now - range) + 5));
-    if (following) this.window.see(whole, { from: now - past - base, to: now + past * AHEAD - base });
+    const ahead = Math.max(past * AHEAD, Math.min(range, 1.05 * last));
+    if (following) this.window.see(whole, { from: now - past - base, to: now + ahead - base });
     else this.window.within(whole);
     if (following) this.set = { from: this.window.from, to: this.window.to };
     this.follow.hidden = following;
-    this.layout = new Layout(state, now, base, base + this.window.from);
+    this.layout = new Layout(state, now, base, base + this.window.from, next);
     const rows = this.layout.make(past * AHEAD * 0.4);
     if (rows.gantt.gpus.length === 0) return;
     this.chart.follow(rows);
-    const all = state.nodes.reduce((sum, node) => sum + (node.gpus ?? 0), 0);
-    this.note.textContent = all > GPUS_MAX ? `The first ${GPUS_MAX} of ${all} GPUs.` : "";
+    this.note.textContent = notesOf(state, waiting.length).join(" ");
   }
 
   /** The job that it shares the GPU with now, or those that it did share it with. */
@@ -232,6 +274,19 @@ export class LiveGantt {
     return (now && besideWords(now)) ?? [...others].map((job) => `job ${job}`).join(", ");
   }
 
+  private heldLines(bar: Bar, line: (name: string, value: string) => HTMLElement): HTMLElement[] {
+    const from = line("from", clockTime(this.base + bar.start, 1));
+    const to = bar.ended === RUNNING ? [] : [line("to", clockTime(this.base + bar.end, 1))];
+    return [from, ...to, line("for", howLong(bar.end - bar.start))];
+  }
+
+  private expectedLines(job: Seen | undefined, line: (name: string, value: string) => HTMLElement): HTMLElement[] {
+    const now = this.clock();
+    const [start, end] = [intervalWords(job?.expected_start, now), intervalWords(job?.expected_end, now)];
+    const said = job?.expected_start ?? job?.expected_end;
+    return [...(start === "" ? [] : [line("starts", start)]), ...(end === "" ? [] : [line("ends", end)]), ...(said ? [line("basis", basisWords(said))] : [])];
+  }
+
   private describe(rows: Rows, bar: Bar): Child[] {
     const line = (name: string, value: string): HTMLElement => h("tr", {}, h("th", {}, name), h("td", {}, value));
     if (bar.ended === FOREIGN) return [h("p", {}, "In use by others")];
@@ -239,15 +294,14 @@ export class LiveGantt {
     const entry = this.layout?.entries.get(bar);
     const planned = bar.ended === PLANNED;
     const beside = this.besideOf(rows, bar);
+    const expected = planned || bar.ended === PERHAPS ? this.expectedLines(job, line) : [];
     return [
       h("p", {}, `${bar.job}${job?.name === undefined ? "" : ` ${job.name}`}`),
       h(
         "table",
         {},
         line("class", className(bar.class === 1 ? "te" : "be")),
-        line("from", clockTime(this.base + bar.start, 1)),
-        ...(bar.ended === RUNNING ? [] : [line("to", clockTime(this.base + bar.end, 1))]),
-        line("for", howLong(bar.end - bar.start)),
+        ...(expected.length > 0 ? expected : this.heldLines(bar, line)),
         ...(beside === undefined ? [] : [line("beside", beside)]),
         line("then", planned ? "this is expected" : (ENDED[bar.ended] ?? "")),
         ...(entry ? [line("for job", String(entry.for ?? "–")), line("rule", entry.rule ?? ""), line("cost", gpuTime(priceOf(entry)))] : []),
@@ -256,11 +310,19 @@ export class LiveGantt {
   }
 }
 
+function notesOf(state: State, next: number): string[] {
+  const all = state.nodes.reduce((sum, node) => sum + (node.gpus ?? 0), 0);
+  return [
+    ...(all > GPUS_MAX ? [`The first ${GPUS_MAX} of ${all} GPUs.`] : []),
+    ...(next > WAITING_MAX ? [`The next ${WAITING_MAX} of ${next} jobs that wait and have a forecast.`] : []),
+  ];
+}
+
 function key(): HTMLElement {
   const families = ["best effort", "trial"].map((name, kind) => {
     const stops = [3, 7, 11, 4].map((job, i) => `${jobColour(job, kind)} ${i * 25}% ${i * 25 + 25}%`).join(", ");
     return h("span", {}, styled(h("i", {}), { background: `linear-gradient(90deg, ${stops})` }), name);
   });
-  const others = [["shared", "two jobs share it"], ["planned", "expected"], ["preempted", "preempted, with its price"], ["lost", "failed or lost"], ["foreign", "used by others"]] as const;
+  const others = [["shared", "two jobs share it"], ["planned", "expected"], ["perhaps", "uncertain, with its middle"], ["preempted", "preempted, with its price"], ["lost", "failed or lost"], ["foreign", "used by others"]] as const;
   return h("div", { class: "key" }, ...families, ...others.map(([name, words]) => h("span", {}, h("i", { class: name }), words)));
 }

@@ -4,6 +4,7 @@ import { get, Refused, send } from "../api";
 import { attemptsOf, pricesOf } from "../parts/attempts";
 import { className, jobMark, progressOf, stateChip } from "../parts/chip";
 import { h, type Child } from "../parts/dom";
+import { expectedSentences } from "../parts/expected";
 import { dayTime, span } from "../parts/format";
 import { LossChart } from "../parts/loss";
 import { Output } from "../parts/output";
@@ -19,7 +20,7 @@ const AGAIN_MS = 1500; // between two questions, however much happens
 const SURE_MS = 4000; // to press again what cannot be undone
 
 /** Facts that may be long. */
-const WIDE: ReadonlySet<string> = new Set(["Reason", "Command", "Folder", "Runs on", "Ran on", "Beside"]);
+const WIDE: ReadonlySet<string> = new Set(["Reason", "Start", "End", "Command", "Folder", "Runs on", "Ran on", "Beside"]);
 
 class JobPage implements View {
   readonly title: string;
@@ -150,6 +151,10 @@ class JobPage implements View {
     const progress = progressOf(job, now);
     if (progress !== "") rows.push(["Progress", progress]);
     if (job.reason !== undefined && job.state !== "RUNNING") rows.push(["Reason", job.reason]);
+    for (const [name, verb, expected] of [["Start", "start", job.expected_start], ["End", "end", job.expected_end]] as const) {
+      const words = expectedSentences(verb, expected, now);
+      if (words !== "") rows.push([name, words]);
+    }
     rows.push(["GPUs", `${job.gpus}${job.types === undefined ? "" : ` of ${job.types}`}`]);
     const place = (job.placement ?? []).map(({ node, type, gpus }) => `${node ?? ""} (${type ?? ""}) ${(gpus ?? []).join(", ")}`).join("; ");
     if (place !== "") rows.push([ENDED_STATES.has(job.state) ? "Ran on" : "Runs on", place]);
