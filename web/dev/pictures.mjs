@@ -8,7 +8,7 @@ import { createServer } from "node:http";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findChromium, openBrowser } from "../test/browser/scene.mjs";
-import { makeScene, snapshotOf, storyOf, trendsOf } from "./scene.mjs";
+import { forecastWords, makeScene, snapshotOf, storyOf, trendsOf } from "./scene.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const out = process.argv[2] ?? join(here, "..", "..", "docs", "pictures");
@@ -27,6 +27,7 @@ const WORDS = {
   "/v1/session": { session: "x", until: 0 },
   "/v1/snapshot": snapshot,
   "/v1/trends": trendsOf(scene),
+  "/v1/forecast": forecastWords(),
   "/v1/ledger": { entries: scene.entries },
   "/v1/jobs": { jobs: snapshot.jobs },
   [`/v1/jobs/${id}`]: told.job,
@@ -51,7 +52,7 @@ const SHOTS = [
   ["now", "now", "light", 1280, 860],
   ["now-dark", "now", "dark", 1280, 860],
   ["job", `job/${id}`, "light", 1280, 900],
-  ["cluster", "cluster", "light", 1280, 700],
+  ["cluster", "cluster", "light", 1280, 980],
   ["ledger", "ledger", "light", 1280, 700],
   ["phone", "now", "light", 390, 780],
 ];

@@ -99,6 +99,31 @@ export function makeScene(seed = 19) {
   return { NOW, NODES, jobs, running, waiting, spans, entries, series, free };
 }
 
+const HELD = { start: 0.79, end: 0.82 };
+
+/** Wider, the further away. */
+function expected(scene, after, target, job) {
+  const basis = job.class === "te" ? ["user", 14] : ["name", 20 + (job.id % 60)];
+  return { p10: scene.NOW + 0.6 * after, p50: scene.NOW + after, p90: scene.NOW + 1.7 * after, horizon: scene.NOW + 4 * 86400, made: scene.NOW - 8, basis: basis[0], basis_jobs: basis[1], policy: "fitgpp", method: "played", coverage_80: HELD[target], coverage_n: 200 + job.id };
+}
+
+/** A job that runs goes on as long as it does; one that waits takes the place of the next that ends. */
+function forecastOf(scene, job) {
+  const left = ({ left, since }) => Math.max(30, left - (scene.NOW - since));
+  if (job.end !== undefined) return {};
+  if (scene.running.includes(job)) return { expected_end: expected(scene, left(job), "end", job) };
+  const ends = scene.running.map(left).sort((a, b) => a - b);
+  const start = ends[Math.min(ends.length - 1, 2 * scene.waiting.indexOf(job) + 1)];
+  return { expected_start: expected(scene, start, "start", job), expected_end: expected(scene, start + job.left, "end", job) };
+}
+
+/** How well forecasts held. */
+export function forecastWords() {
+  const kind = (target, method, n, coverage_80, median_abs_error_s, shown) => ({ policy: "fitgpp", target, method, n, coverage_80, median_abs_error_s, shown });
+  const kinds = [kind("start", "played", 232, HELD.start, 214, true), kind("start", "baseline", 232, 0.84, 655, false), kind("end", "played", 301, HELD.end, 388, true), kind("end", "baseline", 301, 0.77, 902, false)];
+  return { jobs: [], calibration: { n: 533, coverage_80: 0.81, median_abs_error_s: 301, days: 14, kinds } };
+}
+
 function jobWords(scene, job) {
   const seated = scene.running.includes(job);
   const rate = 2 + (job.id % 7);
@@ -112,6 +137,7 @@ function jobWords(scene, job) {
     ...(job.end === undefined ? {} : { end: job.end, exit_code: job.exit_code }),
     ...(seated ? { placement: [{ node: scene.NODES[job.node][0], type: scene.NODES[job.node][1], gpus: job.held }] } : {}),
     ...(seated || job.end !== undefined ? {} : { reason: needs }),
+    ...forecastOf(scene, job),
     ...(job.class === "be" ? { progress: { step: Math.min(steps, done * rate), steps, ...(seated ? { steps_per_s: rate, eta_s: Math.max(0, steps - done * rate) / rate } : {}), loss: 0.3 + 2 / (1 + (done * rate) / 900) } } : {}),
   };
 }

@@ -174,7 +174,8 @@ export class Painter {
     context.restore();
     const fade = this.rows.live?.fades.get(span);
     if (fade?.middle !== undefined) this.paintMiddle(fade.middle, left, wide, top, height);
-    if (!foreign && fade?.fade !== "out" && wide > 44 && height >= 7) this.paintNumber(span, left, top, height);
+    const named = fade?.fade === "out" || span.gpu >= (this.rows.gantt.waiting ?? Infinity);
+    if (!foreign && !named && wide > 44 && height >= 7) this.paintNumber(span, left, top, height);
   }
 
   /** The less certain, the fainter. */
@@ -245,7 +246,7 @@ export class Painter {
     rows.gantt.gpus.forEach((gpu, row) => {
       const node = nodeOf(gpu);
       const middle = (rows.tops[row] ?? 0) + rows.height / 2;
-      if (rows.height >= 11) context.fillText(gpu.slice(0, 14), 0, middle);
+      if (rows.height >= 11 || row >= (rows.gantt.waiting ?? Infinity)) context.fillText(gpu.slice(0, 14), 0, middle);
       else if (node !== last) context.fillText(node.slice(0, 14), 0, middle + 1);
       last = node;
     });

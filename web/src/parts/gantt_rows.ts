@@ -7,6 +7,8 @@ const ROWS_TALL = 704;
 const ROW_LEAST = 8;
 const SHARED_ROW_LEAST = 17; // both halves have room for a number
 
+const NAMED_ROW_LEAST = 13; // each has a name of its own
+
 export interface Rows {
   gantt: Gantt;
   byGpu: Span[][]; // by start
@@ -55,7 +57,7 @@ export function layOut(gantt: Gantt, tall = ROWS_TALL): Rows {
     if (i === waiting) y += 9;
     else if (i > 0 && i < waiting && nodeOf(gpu) !== nodeOf(gantt.gpus[i - 1] ?? "")) y += 5;
     tops.push(y);
-    y += height;
+    y += i >= waiting ? Math.max(height, NAMED_ROW_LEAST) : height;
   });
   const longest = Math.max(...gantt.gpus.map((gpu) => Math.min(gpu.length, 14)));
   return { gantt, byGpu, shared, tops, height, bottom: y + 2, gutter: Math.max(30, 10 + longest * 6.2) };

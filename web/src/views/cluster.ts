@@ -1,6 +1,8 @@
 // cluster.ts - the last hours: GPUs in use, who waits for what, who got what he was due.
 
 import { get } from "../api";
+import type { Forecast } from "../forecast_schema";
+import { calibrationOf } from "../parts/calibration";
 import { h, styled } from "../parts/dom";
 import { fixed, plain } from "../parts/format";
 import { barSwatch, policyVariable, swatch } from "../parts/palette";
@@ -10,6 +12,7 @@ import type { Flow, Trends } from "../schema";
 import type { Site, View } from "./view";
 
 const AGAIN_MS = 5000; // samples come no sooner
+const FORECASTS_MS = 60_000; // how well they hold changes slowly
 
 const REASONS: Record<string, string> = {
   resources: "too few GPUs are free",
@@ -65,6 +68,8 @@ class ClusterPage implements View {
   private readonly waitingKey = h("div");
   private readonly sharesGrid = h("div", { class: "shares" });
   private readonly levels = h("section", { class: "card wide", hidden: true });
+  private readonly forecasts = h("section", { class: "card wide", hidden: true });
+  private forecastsAsked = -Infinity;
   private readonly empty = h("p", { class: "card note" }, "The first figures come a few seconds after berthd was started.");
   private readonly charts: HTMLElement;
   readonly element: HTMLElement;
@@ -97,6 +102,7 @@ class ClusterPage implements View {
         ]),
       ),
       this.levels,
+      this.forecasts,
     );
     this.element = h("div", { class: "page cluster" }, this.empty, this.charts, h("p", { class: "note" }, "Kept in memory since berthd was started; the further back, the coarser."));
     void this.ask();
@@ -118,6 +124,7 @@ class ClusterPage implements View {
       this.trends = await get<Trends>("/v1/trends");
       if (!this.closed) this.draw();
       if (this.site.live.state?.server.flow !== undefined) this.drawLevels(await get<Flows>("/v1/flows"));
+      await this.askForecasts();
     } catch {
       // The stream breaks as well, and says so.
     }
@@ -125,6 +132,14 @@ class ClusterPage implements View {
     this.asking = false;
     // Once more: the sample that shows what happened comes after it.
     if (!this.closed) void (this.events === this.site.live.eventCount ? this.askLast() : this.ask());
+  }
+
+  private async askForecasts(): Promise<void> {
+    if (performance.now() - this.forecastsAsked < FORECASTS_MS) return;
+    this.forecastsAsked = performance.now();
+    const forecast = await get<Forecast>("/v1/forecast");
+    this.forecasts.hidden = false;
+    this.forecasts.replaceChildren(h("div", { class: "card-head" }, h("h2", {}, "How well forecasts held")), calibrationOf(forecast));
   }
 
   private async askLast(): Promise<void> {

@@ -1,0 +1,45 @@
+// calibration.ts - how many of the past forecasts held, by kind: a table with a bar for each.
+
+import type { Calibration, Forecast, ForecastKind } from "../forecast_schema";
+import { h, styled } from "./dom";
+import { plain, span } from "./format";
+import { percent } from "./sharing";
+
+const WANTED = 0.8; // an interval is to hold so often
+
+const METHODS: Record<string, string> = { played: "played forward", baseline: "from earlier waits" };
+
+/** How much of it held, beside how much should. */
+function coverageCell(coverage: number | undefined): HTMLElement {
+  if (coverage === undefined) return h("td", { class: "absent" }, "–");
+  const fill = styled(h("span", { class: "fill" }), { width: `${100 * coverage}%` });
+  const wanted = styled(h("span", { class: "wanted" }), { left: `${100 * WANTED}%` });
+  return h("td", {}, h("span", { class: "bar", "aria-hidden": "true" }, fill, wanted), percent(coverage));
+}
+
+function row({ policy, target, method, n, coverage_80, median_abs_error_s, shown }: ForecastKind): HTMLElement {
+  const name = h("th", { scope: "row" }, `${target === "start" ? "starts" : "ends"} under ${policy} `, h("small", {}, METHODS[method] ?? method));
+  const error = median_abs_error_s === undefined ? h("td", { class: "absent" }, "–") : h("td", {}, span(median_abs_error_s));
+  return h("tr", {}, name, h("td", {}, plain(n)), coverageCell(coverage_80), error, h("td", {}, shown ? "yes" : ""));
+}
+
+/** In a sentence; also where there are too few. */
+export function calibrationWords({ n, coverage_80, median_abs_error_s, days = 14 }: Calibration): string {
+  if (n < 1) return `How well forecasts hold is not known yet: of the last ${days} days none could be compared with what happened.`;
+  if (coverage_80 === undefined) return `In the last ${days} days ${plain(n)} forecasts were compared with what happened, too few to tell how well they hold.`;
+  const error = median_abs_error_s === undefined ? "" : `; the median error was ${span(median_abs_error_s)}`;
+  return `Of ${plain(n)} forecasts in the last ${days} days, ${percent(coverage_80)} held${error}. An interval is to hold four times in five.`;
+}
+
+/** Why there is no forecast, if there is none, and how earlier ones turned out. */
+export function calibrationOf({ reason, calibration = { n: 0 } }: Forecast): HTMLElement {
+  const kinds = calibration.kinds ?? [];
+  const heads = ["Forecasts of", "Compared", "Held", "Median error", "Shown"].map((head) => h("th", { scope: "col" }, head));
+  return h(
+    "div",
+    {},
+    reason !== undefined && h("p", {}, `There is no forecast now: ${reason}.`),
+    h("p", { class: "note" }, calibrationWords(calibration)),
+    kinds.length > 0 && h("div", { class: "across" }, h("table", { class: "figures calibration" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...kinds.map(row)))),
+  );
+}
