@@ -5,8 +5,8 @@
 // cookie, no other port and no other page ever sees it.  A new tab asks the open ones for it.
 
 import { Lines } from "./parts/sse";
-import type { ForecastEvent } from "./forecast_schema";
 import type { Event } from "./schema";
+import type { ForecastEvent } from "./state";
 
 const KEY = "berth-session";
 const ASK_MS = 400; // how long a new tab waits for an older one before it shows the door

@@ -4,9 +4,8 @@
 // at most, however many there are.  What events do not carry is asked for together, after them.
 
 import { enter, events, forget, get, Refused, waitForTabs } from "./api";
-import type { ForecastEvent } from "./forecast_schema";
 import type { Entry, Event, Job, Node, SharingTotals, Snapshot } from "./schema";
-import { begin, fold, foldForecast, learn, type State } from "./state";
+import { begin, fold, foldForecast, learn, type ForecastEvent, type State } from "./state";
 
 const DRAW_MS = 250;
 const ASK_MS = 400;

@@ -3,7 +3,6 @@
 // fold() is the only function that changes it because of an event.  What an event does not
 // carry (a job's name, the reason why it waits, a price) is put on a list of things to ask for.
 
-import type { ForecastEvent } from "./forecast_schema";
 import { Occupancy, type End } from "./occupancy";
 import type { Entry, Event, Job, Node, Server, SharingTotals, Snapshot } from "./schema";
 
@@ -19,6 +18,12 @@ export interface Seen extends Job {
 export interface Foreign {
   gpus: number[];
   since: number;
+}
+
+/** Of the event stream: what is expected of jobs; 'more': of others it is not said here. */
+export interface ForecastEvent {
+  jobs: Pick<Job, "id" | "expected_start" | "expected_end">[];
+  more?: boolean;
 }
 
 export interface State {

@@ -3,11 +3,10 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import type { Expected } from "../src/forecast_schema";
-import { expectedSentences, expectedWords, nextWords, type Verb } from "../src/parts/expected";
+import { expectedSentences, expectedWords, nextWords, type Expected, type Verb } from "../src/parts/expected";
 import { endStretches, startStretches, type Stretch } from "../src/parts/expected_bars";
 import { lastExpected, nextOf } from "../src/parts/next_jobs";
-import type { Event, Job, Snapshot } from "../src/schema";
+import type { Event, ExpectedTime, Job, Snapshot } from "../src/schema";
 import { begin, fold, foldForecast } from "../src/state";
 
 interface Case {
@@ -21,6 +20,8 @@ interface Case {
 }
 
 const cases = JSON.parse(readFileSync(`${process.env["BERTH_WEB"] ?? ""}/../tests/support/expected_times.json`, "utf8")) as Case[];
+
+const expected = (more: Expected): ExpectedTime => ({ horizon: 9999, basis: "size", made: 90, policy: "fifo", method: "played", ...more });
 
 /** As if this machine stood there. */
 function inZone(zone: string, body: () => void): void {
@@ -45,7 +46,7 @@ test("a forecast has the words of the command line", () => {
 
 test("of a job the next thing is said: its start, then its end", () =>
   inZone("UTC", () => {
-    const [start, end] = [{ p10: 39600, p90: 43200 }, { p10: 50400, p90: 54000 }];
+    const [start, end] = [expected({ p10: 39600, p90: 43200 }), expected({ p10: 50400, p90: 54000 })];
     assert.equal(nextWords({ expected_start: start, expected_end: end }, 36000), "starts 11:00–12:00");
     assert.equal(nextWords({ expected_end: end }, 36000), "ends 14:00–15:00");
     assert.equal(nextWords({}, 36000), "");
@@ -77,16 +78,16 @@ test("a waiting job fades in from p10 to p90; what is behind its horizon is not 
 
 const SNAPSHOT: Snapshot = { seq: 1, now: 100, me: { all: true }, server: {}, nodes: [{ name: "a", type: "v100", gpus: 2 }], jobs: [], ended: [], spans: [], entries: [] };
 const job = (id: number, more: Partial<Job> = {}): Job => ({ id, state: "PENDING", class: "be", gpus: 1, submit: 1, ...more });
-const start = (p50: number): Expected => ({ p10: p50 - 10, p50, p90: p50 + 10, horizon: 9999 });
+const start = (p50: number): ExpectedTime => expected({ p10: p50 - 10, p50, p90: p50 + 10 });
 
 test("a forecast of the stream replaces the one before, and leaves alone what it does not list", () => {
   const jobs = [job(1, { expected_start: start(200) }), job(2, { expected_start: start(300), expected_end: start(400) }), job(3, { state: "RUNNING" })];
   const state = begin({ ...SNAPSHOT, jobs });
   const starts = (): unknown[] => [...state.jobs.values()].map(({ expected_start: one }) => one?.p50);
-  foldForecast(state, { made: 1, jobs: [{ id: 1, expected_start: start(250) }, { id: 3, expected_start: start(260), expected_end: start(270) }], more: true });
+  foldForecast(state, { jobs: [{ id: 1, expected_start: start(250) }, { id: 3, expected_start: start(260), expected_end: start(270) }], more: true });
   assert.deepEqual(starts(), [250, 300, undefined], "a job that has started since has no start to come");
   assert.equal(state.jobs.get(3)?.expected_end?.p50, 270);
-  foldForecast(state, { made: 2, jobs: [{ id: 1, expected_start: start(280) }, { id: 77, expected_start: start(1) }] });
+  foldForecast(state, { jobs: [{ id: 1, expected_start: start(280) }, { id: 77, expected_start: start(1) }] });
   assert.deepEqual(starts(), [280, undefined, undefined]);
   assert.deepEqual([state.jobs.get(2)?.expected_end, state.jobs.get(3)?.expected_end, state.jobs.size], [undefined, undefined, 3]);
 });
@@ -101,13 +102,13 @@ test("what has happened is no longer expected", () => {
   happens("recalled");
   happens("stopped");
   assert.equal(state.jobs.get(1)?.expected_end, undefined);
-  foldForecast(state, { made: 1, jobs: [{ id: 1, expected_start: start(500), expected_end: start(600) }] });
+  foldForecast(state, { jobs: [{ id: 1, expected_start: start(500), expected_end: start(600) }] });
   happens("cancelled");
   assert.deepEqual([state.ended[0]?.expected_start, state.ended[0]?.expected_end], [undefined, undefined]);
 });
 
 test("the next jobs have rows, and the last interval is in sight", () => {
-  const jobs = [job(1, { expected_start: start(900) }), job(2, { expected_start: start(200), expected_end: start(400) }), job(3), job(4, { expected_start: { horizon: 9999 } }), job(5, { state: "HELD", expected_start: start(200) })];
+  const jobs = [job(1, { expected_start: start(900) }), job(2, { expected_start: start(200), expected_end: start(400) }), job(3), job(4, { expected_start: expected({}) }), job(5, { state: "HELD", expected_start: start(200) })];
   const state = begin({ ...SNAPSHOT, jobs });
   assert.deepEqual(nextOf(state).map(({ id }) => id), [2, 5, 1]);
   assert.equal(lastExpected(state, nextOf(state).slice(0, 2)), 410);

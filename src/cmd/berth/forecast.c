@@ -12,7 +12,14 @@
 #include "cmd/berth/terminal.h"
 #include "cmd/berth/text_table.h"
 
-#define IDS_MAX 2000 /* jobs in one request */
+#define IDS_MAX 400 /* jobs in one request */
+#define PATH_MAX_BYTES 8192
+
+/* The jobs that are wanted; none: all. */
+struct asked {
+    uint64_t *ids;
+    uint32_t count;
+};
 
 static const struct flag forecast_flags[] = {
     FLAG_JSON,
@@ -96,12 +103,12 @@ static void print_origin(const struct json *forecast)
 
 static const struct text_table_column kind_columns[] = {
     { "POLICY", .min = 8 },
-    { "OF THE", .spare = 1 },
-    { "METHOD" },
+    { "OF THE" },
     { "FORECASTS", .right = true },
     { "HELD", .right = true },
     { "MEDIAN ERROR", .right = true },
     { "SHOWN", .spare = 2 },
+    { "LOSS", .right = true, .spare = 1 },
 };
 
 static void add_percent(struct text_table *table, double share)
@@ -115,15 +122,29 @@ static void add_percent(struct text_table *table, double share)
 static void add_kind(struct text_table *table, const struct json *kind)
 {
     char text[64];
+    double loss = json_number_or(kind, "loss_ratio", NAN);
     text_table_add(table, "%s", json_text_or(kind, "policy", ""));
     text_table_add(table, "%s", json_text_or(kind, "target", ""));
-    text_table_add(table, "%s", json_text_or(kind, "method", ""));
     text_table_add(table, "%.0f", json_number_or(kind, "n", 0));
     add_percent(table, json_number_or(kind, "coverage_80", NAN));
     text_table_add(table, "%s",
                    format_duration(text, sizeof text,
                                    json_number_or(kind, "median_abs_error_s", NAN)));
-    text_table_add(table, "%s", json_flag_at(kind, "shown") ? "yes" : "");
+    text_table_add(table, "%s", json_text_or(kind, "shown", ""));
+    if (isnan(loss))
+        text_table_add(table, "%s", "");
+    else
+        text_table_add(table, "%.2f", loss);
+}
+
+static void print_kinds(const struct json *kinds)
+{
+    struct text_table table;
+    text_table_init(&table, kind_columns, sizeof kind_columns / sizeof *kind_columns);
+    for (size_t i = 0; i < json_count(kinds); i++)
+        add_kind(&table, json_item(kinds, i));
+    text_table_show(&table, stdout);
+    text_table_release(&table);
 }
 
 static void print_calibration(const struct json *calibration)
@@ -136,85 +157,100 @@ static void print_calibration(const struct json *calibration)
     format_duration(error, sizeof error,
                     json_number_or(calibration, "median_abs_error_s", NAN));
     putchar('\n');
-    if (n < 1)
-        printf("How well forecasts hold is not known yet: of the last %.0f days none "
-               "could be compared with what happened.\n",
-               days);
-    else if (isnan(coverage))
-        printf("In the last %.0f days %.0f forecasts were compared with what happened, "
-               "too few to tell how well they hold.\n",
-               days, n);
+    if (n < 1 || isnan(coverage))
+        printf(
+            "How well forecasts hold is not known yet: under this policy none of the "
+            "last %.0f days could be compared with what happened.\n",
+            days);
     else
-        printf("Of %.0f forecasts in the last %.0f days, %.0f %% held%s%s.\n", n, days,
-               100 * coverage, *error ? "; median error " : "", error);
-    if (json_count(kinds) == 0)
-        return;
-    struct text_table table;
-    text_table_init(&table, kind_columns, sizeof kind_columns / sizeof *kind_columns);
-    for (size_t i = 0; i < json_count(kinds); i++)
-        add_kind(&table, json_item(kinds, i));
-    text_table_show(&table, stdout);
-    text_table_release(&table);
+        printf("Of %.0f forecasts of starts in the last %.0f days, %.0f %% held%s%s.\n",
+               n, days, 100 * coverage, *error ? "; median error " : "", error);
+    if (json_count(kinds) > 0)
+        print_kinds(kinds);
 }
 
-static bool is_expected(const struct json *job)
+/* --- all of it --- */
+
+static bool is_listed(const struct json *jobs, uint64_t id)
 {
-    return json_get(job, "expected_start") || json_get(job, "expected_end");
+    for (size_t i = 0; i < json_count(jobs); i++)
+        if (json_number_or(json_item(jobs, i), "id", 0) == (double)id)
+            return true;
+    return false;
 }
 
-static void print_forecast(const struct json *forecast)
+/* Of the jobs that were asked for, those of which nothing can be said. */
+static void print_silent(const struct json *jobs, const struct asked *asked)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < asked->count; i++)
+        if (!is_listed(jobs, asked->ids[i]))
+            printf("%s %" PRIu64, count++ ? "," : "Nothing can be said of job",
+                   asked->ids[i]);
+    if (count > 0)
+        puts(".");
+}
+
+static void print_forecast(const struct json *forecast, const struct asked *asked)
 {
     const struct json *jobs = json_get(forecast, "jobs");
     const char *reason = json_text_or(forecast, "reason", NULL);
-    size_t silent = 0;
-    for (size_t i = 0; i < json_count(jobs); i++)
-        silent += !is_expected(json_item(jobs, i));
     if (json_count(jobs) > 0)
         print_jobs(jobs);
-    else if (!reason)
-        puts("Nothing runs and nothing waits.");
     if (reason) {
         fputs("There is no forecast: ", stdout);
         terminal_print_safely(reason);
         puts(".");
-    } else if (silent > 0)
-        printf("Of %zu job%s nothing can be said.\n", silent, silent == 1 ? "" : "s");
+    } else if (asked->count > 0)
+        print_silent(jobs, asked);
+    else if (json_count(jobs) == 0)
+        puts("Nothing runs and nothing waits.");
     print_origin(forecast);
     print_calibration(json_get(forecast, "calibration"));
 }
 
 /* --- the command --- */
 
-/* "/v1/forecast?ids=3,17"; 0, or an exit status after a message. */
-static int write_path(const struct flags *flags, struct buf *path)
+/* "/v1/forecast?ids=3,17"; false: too many jobs. */
+static bool write_path(const struct asked *asked, struct buf *path)
 {
-    uint64_t *ids = NULL;
-    uint32_t count = 0;
     buf_text(path, "/v1/forecast");
-    if (flags->word_count == 0)
-        return 0;
-    int status = connection_job_ids(flags, &ids, &count);
+    for (uint32_t i = 0; i < asked->count && asked->count <= IDS_MAX; i++)
+        buf_print(path, "%s%" PRIu64, i ? "," : "?ids=", asked->ids[i]);
+    return asked->count <= IDS_MAX && !path->full;
+}
+
+static int show_forecast(const struct flags *flags, const struct asked *asked)
+{
+    struct buf path;
+    struct json *forecast = NULL;
+    buf_init(&path, PATH_MAX_BYTES);
+    int status =
+        write_path(asked, &path)
+            ? connection_get(flags, path.bytes, &forecast)
+            : command_wrong(flags,
+                            "%u jobs are too many for one request: want at most %d, "
+                            "or none for all",
+                            asked->count, IDS_MAX);
+    buf_release(&path);
     if (status)
         return status;
-    if (count > IDS_MAX)
-        status = command_wrong(flags,
-                               "%u jobs are too many for one request: want at "
-                               "most %d, or none for all",
-                               count, IDS_MAX);
-    for (uint32_t i = 0; i < count; i++)
-        buf_print(path, "%s%" PRIu64, i ? "," : "?ids=", ids[i]);
-    free(ids);
-    return status;
+    if (flags_get(flags, "json"))
+        return format_print_json(forecast);
+    print_forecast(forecast, asked);
+    json_free(forecast);
+    return 0;
 }
 
 static int forecast_run(const struct flags *flags)
 {
-    struct buf path;
-    buf_init(&path, 1 << 16);
-    int status = write_path(flags, &path);
+    struct asked asked = { NULL, 0 };
+    int status = flags->word_count == 0
+                     ? 0
+                     : connection_job_ids(flags, &asked.ids, &asked.count);
     if (status == 0)
-        status = connection_show(flags, path.bytes, print_forecast);
-    buf_release(&path);
+        status = show_forecast(flags, &asked);
+    free(asked.ids);
     return status;
 }
 

@@ -1,13 +1,13 @@
 // calibration.ts - how many of the past forecasts held, by kind: a table with a bar for each.
 
-import type { Calibration, Forecast, ForecastKind } from "../forecast_schema";
+import type { Forecast, ForecastQuality } from "../schema";
 import { h, styled } from "./dom";
-import { plain, span } from "./format";
+import { fixed, plain, span } from "./format";
 import { percent } from "./sharing";
 
 const WANTED = 0.8; // an interval is to hold so often
 
-const METHODS: Record<string, string> = { played: "played forward", baseline: "from earlier waits" };
+const METHODS = { played: "played forward", baseline: "from earlier waits" };
 
 /** How much of it held, beside how much should. */
 function coverageCell(coverage: number | undefined): HTMLElement {
@@ -17,24 +17,31 @@ function coverageCell(coverage: number | undefined): HTMLElement {
   return h("td", {}, h("span", { class: "bar", "aria-hidden": "true" }, fill, wanted), percent(coverage));
 }
 
-function row({ policy, target, method, n, coverage_80, median_abs_error_s, shown }: ForecastKind): HTMLElement {
-  const name = h("th", { scope: "row" }, `${target === "start" ? "starts" : "ends"} under ${policy} `, h("small", {}, METHODS[method] ?? method));
-  const error = median_abs_error_s === undefined ? h("td", { class: "absent" }, "–") : h("td", {}, span(median_abs_error_s));
-  return h("tr", {}, name, h("td", {}, plain(n)), coverageCell(coverage_80), error, h("td", {}, shown ? "yes" : ""));
+function row({ policy, target, shown = "played", n = 0, coverage_80, median_abs_error_s, loss_ratio }: ForecastQuality): HTMLElement {
+  const absent = h("td", { class: "absent" }, "–");
+  return h(
+    "tr",
+    {},
+    h("th", { scope: "row" }, `${target === "start" ? "Starts" : "Ends"} under ${policy ?? ""} `, h("small", {}, METHODS[shown])),
+    h("td", {}, plain(n)),
+    coverageCell(coverage_80),
+    median_abs_error_s === undefined ? absent : h("td", {}, span(median_abs_error_s)),
+    loss_ratio === undefined ? absent.cloneNode(true) : h("td", {}, fixed(loss_ratio, 2)),
+  );
 }
 
 /** In a sentence; also where there are too few. */
-export function calibrationWords({ n, coverage_80, median_abs_error_s, days = 14 }: Calibration): string {
-  if (n < 1) return `How well forecasts hold is not known yet: of the last ${days} days none could be compared with what happened.`;
-  if (coverage_80 === undefined) return `In the last ${days} days ${plain(n)} forecasts were compared with what happened, too few to tell how well they hold.`;
+export function calibrationWords({ n = 0, coverage_80, median_abs_error_s, days = 14 }: Forecast["calibration"]): string {
+  if (n < 1) return `How well forecasts hold is not known yet: of the last ${days} days none of a start could be compared with what happened.`;
+  if (coverage_80 === undefined) return `In the last ${days} days ${plain(n)} forecasts of starts were compared with what happened, too few to tell how well they hold.`;
   const error = median_abs_error_s === undefined ? "" : `; the median error was ${span(median_abs_error_s)}`;
-  return `Of ${plain(n)} forecasts in the last ${days} days, ${percent(coverage_80)} held${error}. An interval is to hold four times in five.`;
+  return `Of ${plain(n)} forecasts of starts in the last ${days} days, ${percent(coverage_80)} held${error}. An interval is to hold four times in five.`;
 }
 
 /** Why there is no forecast, if there is none, and how earlier ones turned out. */
-export function calibrationOf({ reason, calibration = { n: 0 } }: Forecast): HTMLElement {
+export function calibrationOf({ reason, calibration }: Forecast): HTMLElement {
   const kinds = calibration.kinds ?? [];
-  const heads = ["Forecasts of", "Compared", "Held", "Median error", "Shown"].map((head) => h("th", { scope: "col" }, head));
+  const heads = ["Forecasts of", "Compared", "Held", "Median error", "Loss beside the baseline"].map((head) => h("th", { scope: "col" }, head));
   return h(
     "div",
     {},

@@ -3,7 +3,7 @@
 // The same words as on the command line (src/cmd/berth/expected_times.c), by this machine's clock:
 // tests/support/expected_times.json lists cases for both.
 
-import type { Expected } from "../forecast_schema";
+import type { ExpectedTime, Job } from "../schema";
 
 const SOON_S = 60; // sooner than this is "any moment"
 const LATEST_S = 1e11; // times beyond it are mistakes
@@ -12,6 +12,7 @@ const DAY_S = 86400;
 const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
+export type Expected = Partial<ExpectedTime>;
 export type Verb = "start" | "end";
 
 /** A time that is one; undefined: it lies beyond the horizon, or is not said. */
@@ -87,7 +88,7 @@ export function expectedWords(verb: Verb, expected: Expected | undefined, now: n
 }
 
 /** What is expected of a job next: its start if it waits, its end if it runs. */
-export function nextWords(job: { expected_start?: Expected; expected_end?: Expected }, now: number): string {
+export function nextWords(job: Pick<Job, "expected_start" | "expected_end">, now: number): string {
   return job.expected_start ? expectedWords("start", job.expected_start, now) : expectedWords("end", job.expected_end, now);
 }
 

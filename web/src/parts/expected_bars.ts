@@ -3,8 +3,7 @@
 // From p10 to p90 it is uncertain whether a job has started or ended: the stretch fades, and has a
 // mark where half of the possible futures have.
 
-import type { Expected } from "../forecast_schema";
-import { timeOf } from "./expected";
+import { timeOf, type Expected } from "./expected";
 
 export interface Stretch {
   from: number;

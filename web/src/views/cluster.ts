@@ -1,14 +1,13 @@
 // cluster.ts - the last hours: GPUs in use, who waits for what, who got what he was due.
 
 import { get } from "../api";
-import type { Forecast } from "../forecast_schema";
 import { calibrationOf } from "../parts/calibration";
 import { h, styled } from "../parts/dom";
 import { fixed, plain } from "../parts/format";
 import { barSwatch, policyVariable, swatch } from "../parts/palette";
 import { Plot } from "../parts/plot";
 import { drawStack } from "../parts/stack";
-import type { Flow, Trends } from "../schema";
+import type { Flow, Forecast, Trends } from "../schema";
 import type { Site, View } from "./view";
 
 const AGAIN_MS = 5000; // samples come no sooner
@@ -137,7 +136,7 @@ class ClusterPage implements View {
   private async askForecasts(): Promise<void> {
     if (performance.now() - this.forecastsAsked < FORECASTS_MS) return;
     this.forecastsAsked = performance.now();
-    const forecast = await get<Forecast>("/v1/forecast");
+    const forecast = await get<Forecast>("/v1/forecast?ids=1"); // the figures, and not thousands of jobs
     this.forecasts.hidden = false;
     this.forecasts.replaceChildren(h("div", { class: "card-head" }, h("h2", {}, "How well forecasts held")), calibrationOf(forecast));
   }
