@@ -242,6 +242,9 @@ class Limits(unittest.TestCase):
         done = self.berth("submit", "--hold", "true")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"\Aberth submit: you have 3 jobs .*limit is 3\n\Z")
+        done = self.berth("submit", "--dry-run", "true")
+        self.assertEqual((done.returncode, done.stdout), (
+            0, "would be refused: you have 3 jobs waiting or running, your limit is 3\n"))
 
         self.daemon.kill()  # what is counted is what there is, after a crash as well
         self.daemon.start()

@@ -94,7 +94,7 @@ static void print_origin(const struct json *forecast)
         printf(" %.0f times", replicates);
     if (horizon > at)
         printf(", up to %s", format_duration(far, sizeof far, horizon - at));
-    if (took_s >= 0)
+    if (took_s >= 0.001)
         printf("; it took %s", format_duration(took, sizeof took, took_s));
     puts(". An interval is to hold four times in five.");
 }

@@ -119,7 +119,7 @@ static void print_start(const struct json *answer)
                           terminal_has_utf8(stdout));
     puts(*start ? start : "would wait; when it would start cannot be said");
     if (*reason)
-        print_safe_line("would wait: ", reason);
+        print_safe_line("reason: ", reason);
 }
 
 static void print_victims(const struct json *victims)
@@ -134,26 +134,28 @@ static void print_victims(const struct json *victims)
     }
 }
 
+/* It would be refused now: these limits of its user have been reached. */
+static bool print_limits(const struct json *limits)
+{
+    for (size_t i = 0; i < json_count(limits); i++)
+        print_safe_line("would be refused: ",
+                        json_text_at(json_item(limits, i), "text"));
+    return json_count(limits) > 0;
+}
+
 static int print_dry_run(const struct flags *flags, const struct json *answer)
 {
-    bool can_run = true;
-    const struct json *limits = json_get(answer, "limits");
-    if (!json_as_flag(json_get(answer, "can_ever_run"), &can_run))
-        return command_failed(flags,
-                              "this berthd is older and knows no --dry-run: the "
-                              "job was submitted as %.0f, and 'berth cancel' ends it",
-                              json_number_or(answer, "id", 0));
-    if (!can_run)
+    if (!json_flag_at(answer, "can_ever_run"))
         return command_wrong(flags, "it can never run: %s",
                              json_text_at(answer, "reason"));
     if (flags_get(flags, "json")) {
         json_print_fine(answer, stdout);
         return 0;
     }
-    print_start(answer);
-    print_victims(json_get(answer, "preempts"));
-    for (size_t i = 0; i < json_count(limits); i++)
-        print_safe_line("limit: ", json_text_at(json_item(limits, i), "text"));
+    if (!print_limits(json_get(answer, "limits"))) {
+        print_start(answer);
+        print_victims(json_get(answer, "preempts"));
+    }
     return 0;
 }
 
