@@ -1,9 +1,13 @@
 """When jobs will start and end, as the command line says it, and what a job would do before it is
 submitted: against a real berthd that has learned from real short jobs how long declared ones take."""
+import fcntl
 import os
 import pty
 import re
+import select
+import struct
 import subprocess
+import termios
 import time
 
 from live import PATIENCE, until
@@ -89,10 +93,10 @@ class Forecast(Live):
 
     def on_terminal(self, columns, *words, **env):
         ours, theirs = pty.openpty()
-        os.close(os.dup(ours)) # the size is set by COLUMNS where the terminal has none
+        fcntl.ioctl(ours, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         child = subprocess.Popen([BERTH, *words], stdin=subprocess.DEVNULL, stdout=theirs,
                                  env={**os.environ, **self.env, "LC_ALL": "", "LC_CTYPE": "",
-                                      "COLUMNS": str(columns), **env})
+                                      **env})
         os.close(theirs)
         text = b""
         try:
@@ -113,6 +117,27 @@ class Forecast(Live):
             text = self.on_terminal(columns, "queue", LANG="C.UTF-8")
             self.assertLessEqual(max(map(len, text.splitlines())), columns)
             self.assertRegex(text, r"starts (\d\d:\d\d–\d\d:\d\d|[A-Z])")
+
+    def test_top_shows_ends_and_starts(self):
+        child, screen = pty.fork()
+        if child == 0:
+            os.environ.update(self.env, TERM="xterm", LC_ALL="C.UTF-8", COLUMNS="200")
+            os.execv(BERTH, [BERTH, "top"])
+        fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
+        text, end = "", time.monotonic() + PATIENCE
+        while time.monotonic() < end and not re.search(
+                rf"ends {TIME}–{TIME}.*starts {TIME}–{TIME}; needs", text, re.S):
+            if select.select([screen], [], [], 0.2)[0]:
+                text += os.read(screen, 65536).decode("utf-8", "replace")
+        self.assertLess(time.monotonic(), end, text[-3000:])
+        os.write(screen, b"q")
+        try:
+            while os.read(screen, 65536):
+                pass
+        except OSError:
+            pass
+        os.close(screen)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
 
     def dry_run(self, *words):
         before = self.facts("queue")["jobs"]

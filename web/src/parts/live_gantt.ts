@@ -303,7 +303,7 @@ export class LiveGantt {
         line("class", className(bar.class === 1 ? "te" : "be")),
         ...(expected.length > 0 ? expected : this.heldLines(bar, line)),
         ...(beside === undefined ? [] : [line("beside", beside)]),
-        line("then", planned ? "this is expected" : (ENDED[bar.ended] ?? "")),
+        ...(expected.length > 0 ? [] : [line("then", planned ? "this is expected" : (ENDED[bar.ended] ?? ""))]),
         ...(entry ? [line("for job", String(entry.for ?? "–")), line("rule", entry.rule ?? ""), line("cost", gpuTime(priceOf(entry)))] : []),
       ),
     ];

@@ -265,6 +265,53 @@ check("two jobs that share a GPU are seen side by side, and what each keeps", as
   }
 }, 90);
 
+check("a running job says when it will end, a waiting one when it will start, and the chart draws both", async () => {
+  const foretold = await new Daemon("--fake-gpus", "v100:2", "--policy", "fifo").start();
+  try {
+    const seen = await context.newPage();
+    const url = foretold.url();
+    origins.push(new URL(url).origin);
+    await seen.goto(url);
+    await seen.locator(".link.open").waitFor();
+    const train = 'i=0; while [ $i -lt $0 ]; do i=$((i+1)); sleep 0.1; echo step $i; done';
+    const submit = (name, steps, time, ...command) => foretold.submit("-J", name, "-G2", "--steps", String(steps), "--step-time", time, "--pattern", "step ([0-9]+)", "--", ...command);
+    for (let steps = 1; steps <= 6; steps++) submit(`learn-${steps}`, 6, "0.1s", "sh", "-c", train, String(steps));
+    await until("all have ended", async () => (await foretold.ask("GET", "/v1/jobs")).jobs.length === 0, 60);
+    const [long, late] = [submit("long", 600, "1s", "sleep", "600"), submit("late", 300, "1s", "sleep", "300")];
+    // A job that runs is not asked for again: this comes with the stream.
+    const about = (id) => seen.locator(`${rowOf(id)} .about`).innerText();
+    const time = "([A-Z][a-z]{2} )?\\d\\d:\\d\\d";
+    await until("when it ends", async () => new RegExp(`^ends ${time}–${time}; .*:0,1$`).test(await about(long)));
+    await until("when it starts", async () => new RegExp(`^starts ${time}–${time}; needs 2 GPUs`).test(await about(late)));
+    // Below the two GPUs the next job has a row, to the right of now.
+    const canvas = seen.locator(".live-gantt canvas");
+    const tip = seen.locator(".live-gantt .tooltip");
+    const box = await canvas.boundingBox();
+    const pointAt = async (part, y) => {
+      await seen.mouse.move(box.x + part * box.width + 3 * Math.random(), box.y + y);
+      return words(await tip.innerText());
+    };
+    await until("its end in the chart", async () => new RegExp(`^${long} long .*ends ${time}–${time} basis its declared run time`).test(await pointAt(0.6, 8)));
+    await until("its row in the chart", async () => new RegExp(`^${late} late .*starts ${time}–${time} ends `).test(await pointAt(0.97, box.height - 34)));
+    if (process.env.BERTH_SHOTS) await seen.screenshot({ path: `${process.env.BERTH_SHOTS}/forecast-live.png`, fullPage: true });
+    await seen.evaluate((to) => (location.hash = to), `#/job/${late}`);
+    await seen.locator(".facts", { hasText: new RegExp(`Expected to start between ${time} and ${time} \\(80 % likely\\)`) }).waitFor();
+    await seen.evaluate(() => (location.hash = "#/cluster"));
+    await seen.locator("section", { hasText: "How well forecasts held" }).locator("p.note", { hasText: /forecasts/ }).waitFor();
+    await seen.setViewportSize({ width: 360, height: 740 });
+    for (const hash of ["#/now", `#/job/${late}`, "#/cluster"]) {
+      await seen.evaluate((to) => (location.hash = to), hash);
+      await sleep(0.3);
+      const [wide, room] = await seen.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+      assert.ok(wide <= room, `${hash}: ${wide} pixels wide`);
+      if (process.env.BERTH_SHOTS) await seen.screenshot({ path: `${process.env.BERTH_SHOTS}/phone${hash.replace(/\W+/g, "-")}.png` });
+    }
+    await seen.close();
+  } finally {
+    await foretold.wipe();
+  }
+}, 120);
+
 check("a phone has room for every page, and the theme can be chosen", async () => {
   const phone = await newContext({ viewport: { width: 360, height: 740 }, colorScheme: "dark" });
   const small = await phone.newPage();
