@@ -110,7 +110,8 @@ test("what has happened is no longer expected", () => {
 test("the next jobs have rows, and the last interval is in sight", () => {
   const jobs = [job(1, { expected_start: start(900) }), job(2, { expected_start: start(200), expected_end: start(400) }), job(3), job(4, { expected_start: expected({}) }), job(5, { state: "HELD", expected_start: start(200) })];
   const state = begin({ ...SNAPSHOT, jobs });
-  assert.deepEqual(nextOf(state).map(({ id }) => id), [2, 5, 1]);
-  assert.equal(lastExpected(state, nextOf(state).slice(0, 2)), 410);
+  const ids = (most: number): unknown[] => [nextOf(state, most).jobs.map(({ id }) => id), nextOf(state, most).count];
+  assert.deepEqual([ids(8), ids(2), ids(1)], [[[2, 5, 1], 3], [[2, 5], 3], [[2], 3]]);
+  assert.equal(lastExpected(state, nextOf(state, 2).jobs), 410);
   assert.equal(lastExpected(begin(SNAPSHOT), []), undefined);
 });

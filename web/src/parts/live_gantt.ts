@@ -249,8 +249,7 @@ export class LiveGantt {
     const following = this.isFollowing();
     const base = this.base || midnight(now);
     this.base = base;
-    const waiting = nextOf(state);
-    const next = waiting.slice(0, WAITING_MAX);
+    const { jobs: next, count: waiting } = nextOf(state, WAITING_MAX);
     const last = Math.min(FUTURE_S, (lastExpected(state, next) ?? 0) - now); // negative: there is no forecast
     const whole = { from: now - PAST_S - base, to: now + Math.max(PAST_S * AHEAD, 1.05 * last) - base };
     const past = Math.min(range, Math.max(RECENT_S, now - firstStart(state, now - range) + 5));
@@ -263,7 +262,7 @@ export class LiveGantt {
     const rows = this.layout.make(past * AHEAD * 0.4);
     if (rows.gantt.gpus.length === 0) return;
     this.chart.follow(rows);
-    this.note.textContent = notesOf(state, waiting.length).join(" ");
+    this.note.textContent = notesOf(state, waiting).join(" ");
   }
 
   /** The job that it shares the GPU with now, or those that it did share it with. */

@@ -3,11 +3,27 @@
 import type { Seen, State } from "../state";
 import { timeOf } from "./expected";
 
-/** Jobs that wait for GPUs and have a forecast, the next ones first. */
-export function nextOf(state: State): Seen[] {
-  const when = ({ expected_start: start }: Seen): number => timeOf(start?.p50) ?? timeOf(start?.p10) ?? Infinity;
-  const isNext = (job: Seen): boolean => (job.state === "PENDING" || job.state === "HELD") && timeOf(job.expected_start?.p10) !== undefined && !state.occupancy.pending.has(job.id);
-  return [...state.jobs.values()].filter(isNext).sort((a, b) => when(a) - when(b) || a.id - b.id);
+export interface Next {
+  jobs: Seen[]; // the next ones first
+  count: number; // of all that wait and have a forecast
+}
+
+/** Jobs that wait for GPUs and have a forecast, so many at most: of ten thousand nothing is sorted. */
+export function nextOf(state: State, most: number): Next {
+  const first: { job: Seen; at: number }[] = [];
+  let count = 0;
+  for (const job of state.jobs.values()) {
+    const start = job.expected_start;
+    const earliest = timeOf(start?.p10);
+    if (earliest === undefined || (job.state !== "PENDING" && job.state !== "HELD") || state.occupancy.pending.has(job.id)) continue;
+    count++;
+    const at = timeOf(start?.p50) ?? earliest;
+    if (first.length === most && at >= (first[most - 1]?.at ?? Infinity)) continue;
+    const place = first.findIndex((other) => at < other.at);
+    first.splice(place < 0 ? first.length : place, 0, { job, at });
+    if (first.length > most) first.pop();
+  }
+  return { jobs: first.map(({ job }) => job), count };
 }
 
 /** The end of the last interval that is drawn; undefined: there is no forecast. */
