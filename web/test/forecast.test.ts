@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { calibrationWords } from "../src/parts/calibration";
 import { expectedSentences, expectedWords, nextWords, type Expected, type Verb } from "../src/parts/expected";
 import { endStretches, startStretches, type Stretch } from "../src/parts/expected_bars";
 import { lastExpected, nextOf } from "../src/parts/next_jobs";
@@ -114,4 +115,11 @@ test("the next jobs have rows, and the last interval is in sight", () => {
   assert.deepEqual([ids(8), ids(2), ids(1)], [[[2, 5, 1], 3], [[2, 5], 3], [[2], 3]]);
   assert.equal(lastExpected(state, nextOf(state, 2).jobs), 410);
   assert.equal(lastExpected(begin(SNAPSHOT), []), undefined);
+});
+
+test("how well forecasts held is a sentence, also where it is not known", () => {
+  const words = calibrationWords({ days: 14, kinds: [], n: 232, coverage_80: 0.794, median_abs_error_s: 214 });
+  assert.equal(words, "Of 232 forecasts of starts in the last 14 days, 79 % held; the median error was 4 min. An interval is to hold four times in five.");
+  assert.match(calibrationWords({ days: 14, kinds: [] }), /^How well forecasts hold is not known yet/);
+  assert.match(calibrationWords({ days: 14, kinds: [], n: 3 }), /3 forecasts of starts were compared .* too few/);
 });

@@ -47,6 +47,7 @@ export function calibrationOf({ reason, calibration }: Forecast): HTMLElement {
     {},
     reason !== undefined && h("p", {}, `There is no forecast now: ${reason}.`),
     h("p", { class: "note" }, calibrationWords(calibration)),
+    kinds.length > 0 && h("p", { class: "note" }, "A loss below 1: playing the policy forward told more than the last waits of jobs of the same size."),
     kinds.length > 0 && h("div", { class: "across" }, h("table", { class: "figures calibration" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...kinds.map(row)))),
   );
 }
