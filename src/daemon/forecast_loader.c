@@ -55,7 +55,21 @@ struct forecast_loader {
 
 /* --- jobs ------------------------------------------------------------------------------ */
 
-enum { ID, USER, NAME, ENTITY, CLASS, GPUS, STEPS, SUBMIT, START, END, SERVED, TYPE, KIND };
+enum {
+    ID,
+    USER,
+    NAME,
+    ENTITY,
+    CLASS,
+    GPUS,
+    STEPS,
+    SUBMIT,
+    START,
+    END,
+    SERVED,
+    TYPE,
+    KIND
+};
 
 #define COLUMNS \
     "id, user, name, entity, class, gpus, steps, submit_ns, start_ns, end_ns, " \
@@ -87,8 +101,8 @@ static bool make_job(struct forecast_loader *loader, struct db_query *query,
                                            .kind = db_get_text(query, KIND),
                                            .gpus = (uint32_t)db_get_int(query, GPUS),
                                            .steps = steps > 0 ? steps : 0 };
-        request->spec.class = strcmp(db_get_text(query, CLASS), "te") == 0 ? CLASS_TE
-                                                                           : CLASS_BE;
+        request->spec.class =
+            strcmp(db_get_text(query, CLASS), "te") == 0 ? CLASS_TE : CLASS_BE;
     }
     request->spec.id = (uint64_t)db_get_int(query, ID);
     request->spec.submit_ns = db_get_int(query, SUBMIT);
@@ -280,9 +294,8 @@ static void replay_event(struct forecast_loader *loader, const struct load_event
     struct forecast_shown shown;
     uint64_t *number = &loader->numbers[event->row];
     if (!event->over) {
-        *number =
-            forecast_choice_add(choice, row->made_ns, row->gpus,
-                                row->is_forward ? row->forward_s : NULL, &shown);
+        *number = forecast_choice_add(choice, row->made_ns, row->gpus,
+                                      row->is_forward ? row->forward_s : NULL, &shown);
         mark_job(loader->forecasts, row, kind, *number);
     } else if (*number != CHOICE_NONE && row->dropped) {
         forecast_choice_drop(choice, *number, row->over_ns);
@@ -331,8 +344,8 @@ static void on_piece(uv_timer_t *timer)
     struct forecasts *forecasts = loader->forecasts;
     if (forecasts->history.frozen > 1)
         return; /* the thread reads it just now */
-    bool more = loader->stage == LOAD_FORECASTS ? replay_forecasts(loader)
-                                                : load_jobs(loader);
+    bool more =
+        loader->stage == LOAD_FORECASTS ? replay_forecasts(loader) : load_jobs(loader);
     if (!more)
         begin_stage(loader, loader->stage + 1);
     if (loader->stage != LOAD_OVER)

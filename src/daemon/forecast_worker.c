@@ -19,7 +19,8 @@
 #include "forecast/history.h"
 
 #define LOWEST_PRIORITY 19
-#define LOST_NS (5 * NS_PER_S) /* after which a thread that was told to stop is given up */
+#define LOST_NS \
+    (5 * NS_PER_S) /* after which a thread that was told to stop is given up */
 
 struct forecast_worker {
     struct scheduler *scheduler;
@@ -110,8 +111,7 @@ static int take_snapshot(struct forecast_worker *worker, uint32_t more_jobs,
     worker->settings = settings ? memory_text(settings + 1) : NULL;
     struct engine_copy_setup setup = { .settings = worker->settings,
                                        .more_jobs = more_jobs };
-    int r =
-        engine_snapshot_take(&worker->snapshot, &scheduler->engine, &setup, err);
+    int r = engine_snapshot_take(&worker->snapshot, &scheduler->engine, &setup, err);
     worker->snapshot.engine.state.view.now_ns = scheduler_now_ns(scheduler);
     worker->copy_ns = clock_now_ns() - began_ns;
     return r;
@@ -129,9 +129,8 @@ static void begin_next(struct forecast_worker *worker)
     struct forecast_task *task;
     struct error err = { "" };
     while (!worker->task && (task = take_first(worker))) {
-        int r = task->cancelled
-                    ? error_set(&err, -ECANCELED, "cancelled")
-                    : take_snapshot(worker, task->more_jobs, &err);
+        int r = task->cancelled ? error_set(&err, -ECANCELED, "cancelled")
+                                : take_snapshot(worker, task->more_jobs, &err);
         if (r < 0) {
             fail_task(task, r, err.text);
             continue;

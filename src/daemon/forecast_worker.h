@@ -31,9 +31,10 @@ struct forecast_task {
                  const char *settings);
     void (*done)(struct forecast_task *task); /* it may be freed there */
     bool urgent;                              /* a client waits        */
-    uint32_t more_jobs; /* room in the snapshot for so many that are yet to be submitted */
+    uint32_t
+        more_jobs; /* room in the snapshot for so many that are yet to be submitted */
     atomic_bool cancelled; /* by anybody: work() is to end soon, or is not begun */
-    int status;            /* negative: it was not worked on: -ECANCELED, or the reason */
+    int status; /* negative: it was not worked on: -ECANCELED, or the reason */
     char why[240];
     int64_t took_ns; /* processor time of the thread */
     struct forecast_task *next;

@@ -15,20 +15,22 @@
 #include "daemon/scheduler.h"
 #include "engine/engine.h"
 #include "metrics/prometheus.h"
+#include "model/throughput.h"
 #include "policy/policy.h"
 #include "store/store.h"
 
 #define HORIZON_NS (4 * INT64_C(86400) * NS_PER_S)
-#define EVENTS_MAX 1000000     /* of a pass: seconds of the thread, at most  */
+#define EVENTS_MAX 1000000       /* of a pass: seconds of the thread, at most  */
 #define GATHER_NS (NS_PER_S / 5) /* what is submitted together is forecast together */
 #define LEAST_PAUSE_NS NS_PER_S
-#define PAUSE_OF_WORK 9        /* times what a pass took: a tenth of a core   */
-#define PAUSE_OF_COPY 200      /* times what its snapshot took of the loop    */
+#define PAUSE_OF_WORK 9   /* times what a pass took: a tenth of a core   */
+#define PAUSE_OF_COPY 200 /* times what its snapshot took of the loop    */
 #define MOST_PAUSE_NS (300 * NS_PER_S)
 #define RENEW_NS (60 * NS_PER_S) /* nothing has changed but the time          */
 
-static const char no_history[] = "fewer than 5 jobs have ended: nothing is known of how "
-                                 "long jobs run";
+static const char no_history[] =
+    "fewer than 5 jobs have ended: nothing is known of how "
+    "long jobs run";
 
 /* A pass over all jobs. */
 struct forecast_pass_task {
@@ -67,7 +69,7 @@ static double seconds_since(int64_t from_ns, int64_t to_ns)
 
 /* The start or the end of a job has come, or never will. */
 static void end_forecast(struct forecasts *forecasts, struct forecast_mark *mark,
-                         enum forecast_target target, int64_t at_ns, bool dropped)
+                         enum forecast_row_target target, int64_t at_ns, bool dropped)
 {
     struct error err;
     if (!mark->of[target].made || mark->of[target].over)
@@ -92,15 +94,28 @@ static void note_start(struct forecasts *forecasts, struct forecast_mark *mark,
     end_forecast(forecasts, mark, FORECAST_START, at_ns, false);
 }
 
-/* What it truly took counts for later jobs; not of one that was cancelled. */
-static void note_end(struct forecasts *forecasts, struct forecast_mark *mark,
-                     const struct job *job, const struct event *event)
+/* What it was in its seats, as work on the type it runs fastest on. */
+static double served_work_s(const struct view *view, const struct job *job)
 {
-    struct forecast_kind *kind = forecasts_find_kind(
-        forecasts, forecasts->scheduler->engine.policy->name);
-    bool cancelled = job->leaving || event->kind == EVENT_DROPPED ||
-                     event->kind == EVENT_CANCELLED;
+    double rate =
+        throughput_rate(view->rates, job, job->type_now, job->gpus, job->spread_now);
+    double speed =
+        rate > 0 && job->rate_best_per_s > 0 ? rate / job->rate_best_per_s : 1;
+    return job->gpus > 0 ? (double)job->served_ns / job->gpus * 1e-9 * speed : 0;
+}
+
+/* What it truly took counts for later jobs; not of one that was cancelled. */
+static void note_end(struct forecasts *forecasts, const struct view *view,
+                     struct forecast_mark *mark, const struct job *job,
+                     const struct event *event)
+{
+    struct forecast_kind *kind =
+        forecasts_find_kind(forecasts, forecasts->scheduler->engine.policy->name);
+    bool cancelled =
+        job->leaving || event->kind == EVENT_DROPPED || event->kind == EVENT_CANCELLED;
     double work_s = run_times_work_s(job, event->steps);
+    if (!(work_s > 0)) /* it has reported nothing, or none of the steps it declared */
+        work_s = served_work_s(view, job);
     if (!cancelled && work_s > 0)
         history_ended(&forecasts->history, job, work_s);
     if (!cancelled && kind)
@@ -128,7 +143,7 @@ static void note_event(void *self, const struct view *view, const struct event *
     else if (event->kind == EVENT_STARTED)
         note_start(forecasts, mark, job, event->at_ns);
     else if (job->state == JOB_FREE && event->kind != EVENT_REJECTED)
-        note_end(forecasts, mark, job, event);
+        note_end(forecasts, view, mark, job, event);
 }
 
 /* --- after a pass --------------------------------------------------------------------------- */
@@ -145,7 +160,7 @@ static void set_forward(double forward_s[QUANTILE_COUNT],
 
 /* Keep the first forecast of a job, to be compared with what happens. */
 static void keep_first(struct forecasts *forecasts, const struct job *job,
-                       struct forecast_mark *mark, enum forecast_target target,
+                       struct forecast_mark *mark, enum forecast_row_target target,
                        const double forward_s[QUANTILE_COUNT])
 {
     struct forecast_kind *kind = forecasts->times_kind;
@@ -153,9 +168,8 @@ static void keep_first(struct forecasts *forecasts, const struct job *job,
     struct error err;
     if (mark->of[target].made)
         return;
-    uint64_t number =
-        forecast_choice_add(kind->choices[target], forecasts->times.made_ns, job->gpus,
-                            forward_s, &shown);
+    uint64_t number = forecast_choice_add(
+        kind->choices[target], forecasts->times.made_ns, job->gpus, forward_s, &shown);
     mark->of[target].made = true;
     mark->of[target].over = number == CHOICE_NONE;
     mark->of[target].kind = kind;
@@ -332,8 +346,8 @@ static void begin_pass(struct forecasts *forecasts)
 {
     struct scheduler *scheduler = forecasts->scheduler;
     struct error err;
-    if (forecasts->task || forecasts->loader || !forecasts->marks || !scheduler->alive ||
-        scheduler->engine.state.live_count == 0)
+    if (forecasts->task || forecasts->loader || !forecasts->marks ||
+        !scheduler->alive || scheduler->engine.state.live_count == 0)
         return;
     struct forecast_kind *kind =
         forecasts_find_kind(forecasts, scheduler->engine.policy->name);
@@ -399,7 +413,7 @@ static const struct job_times *find_times(const struct forecasts *forecasts,
 
 /* Set right by earlier forecasts of this kind. */
 static void correct(struct forecasts *forecasts, struct forecast_kind *kind,
-                    enum forecast_target target, const struct start_times *times,
+                    enum forecast_row_target target, const struct start_times *times,
                     const struct job_times *of, uint32_t gpus, int64_t since_ns,
                     struct expected_time *ret)
 {
@@ -457,8 +471,8 @@ void forecasts_correct_start(struct forecasts *forecasts, const struct job_times
                              const struct start_times *of, uint32_t gpus,
                              struct expected_time *ret_start)
 {
-    struct forecast_kind *kind = forecasts_find_kind(
-        forecasts, forecasts->scheduler->engine.policy->name);
+    struct forecast_kind *kind =
+        forecasts_find_kind(forecasts, forecasts->scheduler->engine.policy->name);
     *ret_start = (struct expected_time){ 0 };
     if (kind)
         correct(forecasts, kind, FORECAST_START, of, times, gpus, -1, ret_start);
@@ -477,7 +491,7 @@ const struct history *forecasts_history(const struct forecasts *forecasts)
 struct forecasts_status forecasts_status(const struct forecasts *forecasts)
 {
     struct forecasts_status status = forecasts->status;
-    status.reason = forecasts->loader      ? "the history is being read"
+    status.reason = forecasts->loader ? "the history is being read"
                     : status.passes == 0 && !forecasts->reason[0]
                         ? "nothing was played forward yet"
                         : forecasts->reason;
@@ -487,7 +501,7 @@ struct forecasts_status forecasts_status(const struct forecasts *forecasts)
 }
 
 bool forecasts_quality(struct forecasts *forecasts, uint32_t kind,
-                       enum forecast_target target, const char **ret_policy,
+                       enum forecast_row_target target, const char **ret_policy,
                        enum forecast_method *ret_best, struct forecast_quality *ret)
 {
     if (kind >= forecasts->kind_count)
@@ -539,7 +553,8 @@ static void forget(struct forecasts *forecasts)
 
 void forecasts_attach(struct forecasts *forecasts, struct engine *engine)
 {
-    const uint64_t kinds = ~(UINT64_C(1) << EVENT_PROGRESS | UINT64_C(1) << EVENT_LOADED);
+    const uint64_t kinds =
+        ~(UINT64_C(1) << EVENT_PROGRESS | UINT64_C(1) << EVENT_LOADED);
     if (forecast_worker_is_lost(forecasts->worker))
         return;
     forecasts->mark_count = engine->state.job_max;
@@ -616,13 +631,11 @@ static void write_quality(struct forecasts *forecasts, struct prometheus *out,
             struct forecast_quality quality;
             forecasts_quality(forecasts, k, t, &policy, &best, &quality);
             if (quality.count > 0)
-                prometheus_value(out,
-                                 (const struct prometheus_label[]){
-                                     { "policy", policy },
-                                     { "target", target_names[t] },
-                                     { NULL } },
-                                 coverage ? quality.coverage_80
-                                          : quality.median_error_s);
+                prometheus_value(
+                    out,
+                    (const struct prometheus_label[]){
+                        { "policy", policy }, { "target", target_names[t] }, { NULL } },
+                    coverage ? quality.coverage_80 : quality.median_error_s);
         }
 }
 

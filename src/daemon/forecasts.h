@@ -88,7 +88,7 @@ struct forecasts_status forecasts_status(const struct forecasts *forecasts);
 
 /* How well those of a policy turned out lately; false: there is no such kind. */
 bool forecasts_quality(struct forecasts *forecasts, uint32_t kind,
-                       enum forecast_target target, const char **ret_policy,
+                       enum forecast_row_target target, const char **ret_policy,
                        enum forecast_method *ret_best, struct forecast_quality *ret);
 
 void forecasts_write_metrics(struct forecasts *forecasts, struct prometheus *out);

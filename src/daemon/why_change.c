@@ -105,12 +105,12 @@ static bool renew_copy(struct search *s)
     struct engine_copy_setup setup = { .settings = s->setup->settings,
                                        .executor = &engine_copy_nothing };
     if (!s->copied) {
-        s->copied =
-            engine_copy_init(&s->copy, &s->arena, s->engine, &setup, &err) == 0;
+        s->copied = engine_copy_init(&s->copy, &s->arena, s->engine, &setup, &err) == 0;
         if (!s->copied)
             return false;
-        engine_add_observer(&s->copy, (struct engine_observer){ .event = change_held_job,
-                                                                .self = &s->trial });
+        engine_add_observer(
+            &s->copy,
+            (struct engine_observer){ .event = change_held_job, .self = &s->trial });
     }
     return engine_copy_renew(&s->copy, &s->arena, s->engine, s->setup->settings,
                              s->engine->seed, &err) == 0;

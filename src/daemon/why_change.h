@@ -34,4 +34,5 @@ void why_change_find(const struct why_change_setup *setup, char *text, size_t si
  * Is there room for the job now, if it were as 'as' says and 'gone' (or JOB_NONE) had left?  The
  * policy is not asked.
  */
-bool why_change_fits(struct engine *engine, job_id id, const struct job *as, job_id gone);
+bool why_change_fits(struct engine *engine, job_id id, const struct job *as,
+                     job_id gone);

@@ -12,18 +12,16 @@ int engine_copy_init(struct engine *copy, struct arena *run,
                      struct error *err)
 {
     const struct cluster *cluster = setup->cluster;
-    struct engine_setup engine_setup = { .cluster = cluster
-                                                        ? cluster
-                                                        : source->state.view.cluster,
-                                         .rates = source->state.view.rates,
-                                         .policy = setup->policy ? setup->policy
-                                                                 : source->policy,
-                                         .settings = setup->settings,
-                                         .executor = setup->executor,
-                                         .executor_self = setup->executor_self,
-                                         .job_max =
-                                             source->state.job_count + setup->more_jobs,
-                                         .seed = source->seed };
+    struct engine_setup engine_setup = {
+        .cluster = cluster ? cluster : source->state.view.cluster,
+        .rates = source->state.view.rates,
+        .policy = setup->policy ? setup->policy : source->policy,
+        .settings = setup->settings,
+        .executor = setup->executor,
+        .executor_self = setup->executor_self,
+        .job_max = source->state.job_count + setup->more_jobs,
+        .seed = source->seed
+    };
     return engine_init(copy, run, &engine_setup, err);
 }
 
@@ -140,8 +138,8 @@ static int renew_nothing(void *self, job_id job, uint64_t steps_max, bool togeth
 }
 
 const struct executor engine_copy_nothing = { .name = "nothing",
-                                                     .start = start_nothing,
-                                                     .stop = stop_nothing,
-                                                     .cancel = cancel_nothing,
-                                                     .resize = start_nothing,
-                                                     .renew = renew_nothing };
+                                              .start = start_nothing,
+                                              .stop = stop_nothing,
+                                              .cancel = cancel_nothing,
+                                              .resize = start_nothing,
+                                              .renew = renew_nothing };

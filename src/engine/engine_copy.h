@@ -26,8 +26,9 @@ struct engine_copy_setup {
     const struct executor *executor;
     void *executor_self;
     uint32_t more_jobs; /* room for so many that are yet to be submitted */
-    const struct cluster *cluster; /* the source's with more nodes; NULL: the source's */
-    const struct policy *policy;   /* of a snapshot; NULL: the source's */
+    const struct cluster
+        *cluster;                /* the source's with more nodes; NULL: the source's */
+    const struct policy *policy; /* of a snapshot; NULL: the source's */
 };
 
 int engine_copy_init(struct engine *copy, struct arena *run,

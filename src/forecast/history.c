@@ -43,9 +43,8 @@ static void take_entry(struct history *history, const struct history_entry *entr
     }
     if (history->aside_count == HISTORY_ASIDE_MAX)
         return;
-    history->aside =
-        grow_array(history->aside, &history->aside_room, history->aside_count + 1,
-             sizeof *history->aside);
+    history->aside = grow_array(history->aside, &history->aside_room,
+                                history->aside_count + 1, sizeof *history->aside);
     history->aside[history->aside_count++] = *entry;
 }
 
@@ -56,8 +55,8 @@ void history_submitted(struct history *history, const struct job *job)
 
 void history_ended(struct history *history, const struct job *job, double work_s)
 {
-    take_entry(history, &(struct history_entry){
-                            .job = *job, .ended = true, .work_s = work_s });
+    take_entry(history,
+               &(struct history_entry){ .job = *job, .ended = true, .work_s = work_s });
 }
 
 void history_freeze(struct history *history)

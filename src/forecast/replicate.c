@@ -91,14 +91,13 @@ int replicate_init(struct replicate *replicate, const struct engine *source,
     int r = engine_copy_init(&replicate->engine, &replicate->run, source, &copy, err);
     if (r < 0)
         return r;
-    engine_add_observer(
-        &replicate->engine,
-        (struct engine_observer){ .event = note_event,
-                                  .self = replicate,
-                                  .kinds = 1u << EVENT_SUBMITTED | 1u << EVENT_STARTED |
-                                           1u << EVENT_FINISHED | 1u << EVENT_FAILED |
-                                           1u << EVENT_DROPPED |
-                                           1u << EVENT_RECALLED });
+    engine_add_observer(&replicate->engine,
+                        (struct engine_observer){
+                            .event = note_event,
+                            .self = replicate,
+                            .kinds = 1u << EVENT_SUBMITTED | 1u << EVENT_STARTED |
+                                     1u << EVENT_FINISHED | 1u << EVENT_FAILED |
+                                     1u << EVENT_DROPPED | 1u << EVENT_RECALLED });
     return 0;
 }
 

@@ -123,8 +123,7 @@ static void list_releases(struct forecast_pass *pass)
     pass->is_released = arena_array(&pass->arena, bool, state->job_count + 1);
     if (!from || from->count == 0)
         return;
-    pass->releases =
-        arena_array(&pass->arena, struct replicate_release, from->count);
+    pass->releases = arena_array(&pass->arena, struct replicate_release, from->count);
     for (uint32_t i = 0; i < from->count; i++) {
         const struct start_release *release = &from->list[i];
         job_id id = state_find(state, release->id);

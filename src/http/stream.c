@@ -26,8 +26,8 @@ struct stream_client {
     struct subscriber subscriber;
     struct stream *stream;
     uint32_t uid;
-    uint64_t seq; /* last event it was sent, or that was left out */
-    bool hidden;  /* events were left out that it may not see */
+    uint64_t seq;    /* last event it was sent, or that was left out */
+    bool hidden;     /* events were left out that it may not see */
     uint64_t notice; /* number of the last that it was sent */
 };
 

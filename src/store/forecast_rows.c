@@ -65,7 +65,7 @@ int forecast_rows_add(struct forecast_rows *rows, const struct forecast_row *row
 }
 
 int forecast_rows_end(struct forecast_rows *rows, uint64_t job,
-                      enum forecast_target target, int64_t at_ns, bool dropped,
+                      enum forecast_row_target target, int64_t at_ns, bool dropped,
                       struct error *err)
 {
     db_int(rows->end, 1, at_ns);
@@ -79,7 +79,8 @@ static void read_row(struct db_query *query, struct forecast_row *row)
 {
     int n = 0;
     row->job = (uint64_t)db_get_int(query, n++);
-    row->target = db_get_int(query, n++) == FORECAST_END ? FORECAST_END : FORECAST_START;
+    row->target =
+        db_get_int(query, n++) == FORECAST_END ? FORECAST_END : FORECAST_START;
     row->made_ns = db_get_int(query, n++);
     row->policy = db_get_text(query, n++);
     row->gpus = (uint32_t)db_get_int(query, n++);

@@ -16,11 +16,11 @@ struct store;
 
 #define FORECAST_ROWS_MAX 20000
 
-enum forecast_target { FORECAST_START, FORECAST_END, FORECAST_TARGETS };
+enum forecast_row_target { FORECAST_START, FORECAST_END, FORECAST_TARGETS };
 
 struct forecast_row {
     uint64_t job;
-    enum forecast_target target;
+    enum forecast_row_target target;
     int64_t made_ns;
     const char *policy; /* its name */
     uint32_t gpus;
@@ -40,7 +40,7 @@ int forecast_rows_add(struct forecast_rows *rows, const struct forecast_row *row
 
 /* It has turned out, or never will. */
 int forecast_rows_end(struct forecast_rows *rows, uint64_t job,
-                      enum forecast_target target, int64_t at_ns, bool dropped,
+                      enum forecast_row_target target, int64_t at_ns, bool dropped,
                       struct error *err);
 
 /* Those made since then, in the order in which they were made; texts are valid for the call only. */

@@ -631,8 +631,8 @@ static void no_change_is_tried_when_the_time_is_up(void **state)
     stage->engine.policy = original;
 }
 
-static void a_change_that_would_start_it_is_not_looked_for_once_it_is_cancelled(
-    void **state)
+static void
+a_change_that_would_start_it_is_not_looked_for_once_it_is_cancelled(void **state)
 {
     struct stage *stage = *state;
     set_up(stage, "1xv100:1", "fifo", JOBS_MAX);

@@ -279,8 +279,8 @@ static void play_ahead(struct forecast_task *task, struct engine *engine,
                                   "how long jobs run",
                                   RUN_TIMES_ENOUGH);
     if (ahead->status == 0)
-        ahead->status = change_engine(ahead, engine, settings, &changed, &arena,
-                                      &changed_settings);
+        ahead->status =
+            change_engine(ahead, engine, settings, &changed, &arena, &changed_settings);
     if (ahead->status == 0) {
         engine_adopt_jobs(&changed.engine);
         ahead->status = apply_change(&changed.engine, change, &ahead->err);
@@ -309,8 +309,8 @@ enum {
 };
 
 static const char *const figure_keys[FIGURE_COUNT] = {
-    "jobs_finished", "mean_wait_s", "mean_completion_s", "gpu_utilization",
-    "preemptions",
+    "jobs_finished",   "mean_wait_s", "mean_completion_s",
+    "gpu_utilization", "preemptions",
 };
 
 static double figure_of(const struct replicate_figures *figures, int figure)

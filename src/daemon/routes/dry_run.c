@@ -77,8 +77,7 @@ static void note_victim(void *context, const struct ledger_entry *entry,
                         double wait_saved_s, bool open)
 {
     struct dry_run *dry_run = context;
-    if (dry_run->victim_count < VICTIMS_MAX &&
-        entry->beneficiary_id == dry_run->job.id)
+    if (dry_run->victim_count < VICTIMS_MAX && entry->beneficiary_id == dry_run->job.id)
         dry_run->victims[dry_run->victim_count++] =
             (struct dry_run_victim){ entry->victim, entry->predicted_cost_ns };
 }
@@ -228,17 +227,18 @@ static int begin(const struct daemon_view *facts, const struct job *job,
                  struct http_reply *reply, struct error *err)
 {
     struct dry_run *dry_run = memory_checked(calloc(1, sizeof *dry_run));
-    *dry_run = (struct dry_run){ .task = { .prepare = submit_job,
-                                           .work = try_job,
-                                           .done = on_tried,
-                                           .urgent = true,
-                                           .more_jobs = 1 },
-                                 .delayed = { .closed = on_disconnected,
-                                              .self = dry_run },
-                                 .forecasts = facts->forecasts,
-                                 .scheduler = facts->scheduler,
-                                 .job = *job };
-    int r = forecast_worker_add(forecasts_worker(facts->forecasts), &dry_run->task, err);
+    *dry_run =
+        (struct dry_run){ .task = { .prepare = submit_job,
+                                    .work = try_job,
+                                    .done = on_tried,
+                                    .urgent = true,
+                                    .more_jobs = 1 },
+                          .delayed = { .closed = on_disconnected, .self = dry_run },
+                          .forecasts = facts->forecasts,
+                          .scheduler = facts->scheduler,
+                          .job = *job };
+    int r =
+        forecast_worker_add(forecasts_worker(facts->forecasts), &dry_run->task, err);
     if (r < 0) {
         free(dry_run);
         return r;
@@ -284,7 +284,8 @@ void dry_run_answer(struct routes *routes, const struct http_request *http,
     const char *limit = NULL;
     struct error err = { "" };
     daemon_view_of(routes->daemon, &facts);
-    int r = submission_try(facts.submission, &caller, http, &request, &job, &limit, &err);
+    int r =
+        submission_try(facts.submission, &caller, http, &request, &job, &limit, &err);
     if (r == -EDQUOT || r == -ERANGE) {
         answer_at_once(&reply->body, r == -EDQUOT, limit, err.text);
         return;

@@ -221,14 +221,12 @@ static bool begin_search(const struct daemon_view *facts, uint64_t id, uint64_t 
 {
     struct error err;
     struct explanation *explanation = memory_checked(calloc(1, sizeof *explanation));
-    *explanation =
-        (struct explanation){ .task = { .work = find_change,
-                                        .done = on_change_found,
-                                        .urgent = true },
-                              .delayed = { .closed = on_disconnected,
-                                           .self = explanation },
-                              .id = id,
-                              .ahead = ahead };
+    *explanation = (struct explanation){
+        .task = { .work = find_change, .done = on_change_found, .urgent = true },
+        .delayed = { .closed = on_disconnected, .self = explanation },
+        .id = id,
+        .ahead = ahead
+    };
     if (forecast_worker_add(forecasts_worker(facts->forecasts), &explanation->task,
                             &err) < 0) {
         free(explanation);

@@ -71,7 +71,7 @@ static void write_quality(struct buf *body, const struct forecast_quality *quali
 }
 
 static void write_kind(struct buf *body, struct forecasts *forecasts, uint32_t kind,
-                       enum forecast_target target)
+                       enum forecast_row_target target)
 {
     const char *policy;
     enum forecast_method best;
