@@ -20,6 +20,9 @@
 
 #define AT(member) offsetof(struct daemon_setup, member)
 
+/* By enum daemon_forecasts. */
+static const char *const forecasts_words[] = { "true", "false", NULL };
+
 static const struct field fields[] = {
     { "state", FIELD_TEXT, AT(state_dir) },
     { "socket", FIELD_TEXT, AT(socket) },
@@ -45,6 +48,7 @@ static const struct field fields[] = {
     { "keep_reports", FIELD_TIME, AT(keep_reports_ns), .min = 1, .max = KEEP_S_MAX },
     { "keep_jobs", FIELD_TIME, AT(keep_jobs_ns), .min = 1, .max = KEEP_S_MAX },
     { "keep_days", FIELD_COUNT, AT(keep_days), .min = 1, .max = 36500 },
+    { "forecasts", FIELD_CHOICE, AT(forecasts), .choices = forecasts_words },
     { "prices", FIELD_OTHER },
     { "speeds", FIELD_OTHER },
     { "limits", FIELD_OTHER },

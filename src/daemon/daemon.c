@@ -600,7 +600,8 @@ static void open_services(struct daemon *daemon)
     users_load(daemon->users, 0);
     users_load(daemon->users, geteuid());
     daemon->flows = scheduler->flows = flows_new(scheduler);
-    daemon->forecasts = scheduler->forecasts = forecasts_new(scheduler);
+    daemon->forecasts = scheduler->forecasts =
+        forecasts_new(scheduler, daemon->setup.forecasts == FORECASTS_MADE);
     daemon->progress = scheduler->progress =
         progress_new(scheduler, daemon->setup.launcher, daemon->setup.munge_socket);
 }

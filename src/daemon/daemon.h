@@ -57,6 +57,9 @@ struct daemon_sharing_setup {
     const char *mps; /* folder of the pipes of NVIDIA's MPS; NULL: without */
 };
 
+/* Whether the engine is played forward all the time. */
+enum daemon_forecasts { FORECASTS_MADE, FORECASTS_NOT_MADE };
+
 struct daemon_setup {
     const char *state_dir; /* absolute; exists                                     */
     const char *run_dir;   /* absolute; exists                                     */
@@ -87,6 +90,7 @@ struct daemon_setup {
     int64_t keep_reports_ns; /* how long after a job's end its reports stay   */
     int64_t keep_jobs_ns;    /* and everything else of it                     */
     uint32_t keep_days;      /* 0.1's name for keep_reports_ns; 0: not said   */
+    enum daemon_forecasts forecasts;
     struct daemon_sharing_setup sharing;
     struct daemon_type types[TYPES_MAX];
     uint32_t type_count;

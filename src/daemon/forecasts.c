@@ -214,7 +214,10 @@ static void keep_first_forecasts(struct forecasts *forecasts)
 static void take_times(struct forecasts *forecasts, struct forecast_pass_task *pass)
 {
     start_times_release(&forecasts->times);
+    free(forecasts->expected);
     forecasts->times = pass->times;
+    forecasts->expected =
+        memory_checked(calloc(pass->times.count + 1, sizeof *forecasts->expected));
     pass->times = (struct start_times){ 0 };
     forecasts->times_kind = pass->kind;
     struct forecasts_status *status = &forecasts->status;
@@ -445,21 +448,36 @@ static void correct(struct forecasts *forecasts, struct forecast_kind *kind,
                             : times->made_ns + (int64_t)(shown.waits_s[q] * 1e9);
 }
 
+/* They stay the same until the next pass. */
+static const struct expected_job *make_expected(struct forecasts *forecasts,
+                                                const struct job_times *of,
+                                                const struct job *job)
+{
+    struct expected_job *expected = &forecasts->expected[of - forecasts->times.jobs];
+    const struct start_times *times = &forecasts->times;
+    if (expected->is_made)
+        return expected;
+    expected->is_made = true;
+    if (of->waits)
+        correct(forecasts, forecasts->times_kind, FORECAST_START, times, of, job->gpus,
+                job->since_ns, &expected->start);
+    correct(forecasts, forecasts->times_kind, FORECAST_END, times, of, job->gpus,
+            job->submit_ns, &expected->end);
+    return expected;
+}
+
 void forecasts_find(struct forecasts *forecasts, job_id id,
                     struct expected_time *ret_start, struct expected_time *ret_end)
 {
     const struct job *job = &forecasts->scheduler->engine.state.jobs[id];
     const struct job_times *of = find_times(forecasts, job->id);
-    const struct start_times *times = &forecasts->times;
     *ret_start = *ret_end = (struct expected_time){ 0 };
     if (!of || job->state == JOB_FREE)
         return;
-    bool is_told = !job_holds_seats(job) && job->state != JOB_PLACED;
-    if (is_told && of->waits)
-        correct(forecasts, forecasts->times_kind, FORECAST_START, times, of, job->gpus,
-                job->since_ns, ret_start);
-    correct(forecasts, forecasts->times_kind, FORECAST_END, times, of, job->gpus,
-            job->submit_ns, ret_end);
+    const struct expected_job *expected = make_expected(forecasts, of, job);
+    if (!job_holds_seats(job) && job->state != JOB_PLACED)
+        *ret_start = expected->start;
+    *ret_end = expected->end;
 }
 
 uint64_t forecasts_job(const struct forecasts *forecasts, uint32_t number)
@@ -523,10 +541,11 @@ void forecasts_observe(struct forecasts *forecasts, void (*told)(void *context),
 
 /* --- startup and shutdown -------------------------------------------------------------------- */
 
-struct forecasts *forecasts_new(struct scheduler *scheduler)
+struct forecasts *forecasts_new(struct scheduler *scheduler, bool made)
 {
     struct forecasts *forecasts = memory_checked(calloc(1, sizeof *forecasts));
     forecasts->scheduler = scheduler;
+    forecasts->is_off = !made;
     forecasts->worker = forecast_worker_new(scheduler, &forecasts->history);
     forecasts->rows = forecast_rows_new(scheduler->store);
     uv_timer_init(scheduler->loop, &forecasts->timer);
@@ -545,6 +564,8 @@ static void forget(struct forecasts *forecasts)
             free(forecasts->kinds[i].choices[t]);
     forecasts->kind_count = 0;
     start_times_release(&forecasts->times);
+    free(forecasts->expected);
+    forecasts->expected = NULL;
     free(forecasts->marks);
     forecasts->marks = NULL;
     forecasts->mark_count = 0;
@@ -557,6 +578,11 @@ void forecasts_attach(struct forecasts *forecasts, struct engine *engine)
         ~(UINT64_C(1) << EVENT_PROGRESS | UINT64_C(1) << EVENT_LOADED);
     if (forecast_worker_is_lost(forecasts->worker))
         return;
+    if (forecasts->is_off) {
+        snprintf(forecasts->reason, sizeof forecasts->reason,
+                 "forecasts are switched off in berthd.yaml");
+        return;
+    }
     forecasts->mark_count = engine->state.job_max;
     forecasts->marks =
         memory_checked(calloc(forecasts->mark_count + 1, sizeof *forecasts->marks));

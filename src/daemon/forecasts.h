@@ -39,7 +39,8 @@ struct expected_time {
     uint32_t coverage_count;
 };
 
-struct forecasts *forecasts_new(struct scheduler *scheduler);
+/* 'made' false: none are made, but what needs the thread can still ask for it. */
+struct forecasts *forecasts_new(struct scheduler *scheduler, bool made);
 
 /* Before the loop is closed; then, after that, the memory is freed. */
 void forecasts_stop(struct forecasts *forecasts);

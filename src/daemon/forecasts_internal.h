@@ -25,10 +25,17 @@ struct forecast_mark {
     } of[FORECAST_TARGETS];
 };
 
+/* What users are told of a job, from the last pass. */
+struct expected_job {
+    bool is_made;
+    struct expected_time start, end;
+};
+
 struct forecast_loader;
 
 struct forecasts {
     struct scheduler *scheduler;
+    bool is_off;
     struct forecast_worker *worker;
     struct forecast_rows *rows;
     struct history history;
@@ -44,6 +51,7 @@ struct forecasts {
     int64_t next_ns;                 /* no pass begins before, on the steady clock */
     struct start_times times;        /* of the last pass                  */
     struct forecast_kind *times_kind;
+    struct expected_job *expected; /* by number in 'times', once they were asked for */
     struct forecast_quality quality[FORECAST_TARGETS]; /* at that time */
     struct forecasts_status status;
     char reason[240];

@@ -4,15 +4,21 @@
  * A workload with twenty times as much work as the cluster can do is simulated until so many jobs
  * wait; then the first start of each is forecast, over 32 replicates and 4 days, with one in twenty
  * jobs submitted from then on: as many as the cluster can do.
+ *
+ * Then two berthds with a thousand waiting jobs get submissions in turns, one of them without
+ * forecasts: how long replies take.  That is of the wall clock.
  */
 #include <errno.h>
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "api/call.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "forecast/arrivals.h"
 #include "forecast/start_times.h"
 #include "lab/bench.h"
+#include "lab/scratch.h"
 #include "predict/run_times.h"
 
 #define OVERLOAD 20
@@ -109,13 +115,147 @@ static int measure(struct bench *bench, const char *policy, uint32_t waiting,
     return r;
 }
 
+/* --- beside decisions, and asked of berthd -------------------------------------------- */
+
+#define LIVE_WAITING 1000
+#define TURNS 40
+#define PER_TURN 50
+
+static struct json *make_sleeper(const char *seconds)
+{
+    struct json *request = json_new_object();
+    struct json *command = json_new_array();
+    json_add_text(command, "sleep");
+    json_add_text(command, seconds);
+    json_put(request, "command", command);
+    json_put_text(request, "cwd", "/");
+    json_put_count(request, "gpus", 1);
+    return request;
+}
+
+static int submit_sleepers(struct scratch *scratch, const char *seconds, uint32_t count,
+                           struct bench_samples *samples, struct error *err)
+{
+    struct json *request = make_sleeper(seconds);
+    uint64_t id;
+    int r = 0;
+    for (uint32_t i = 0; i < count && r == 0; i++) {
+        double begin_s = clock_now_s();
+        r = scratch_submit(scratch, request, &id, err);
+        if (samples)
+            bench_add_sample(samples, (clock_now_s() - begin_s) * 1e3);
+    }
+    json_free(request);
+    return r;
+}
+
+/* Some jobs have ended, and a queue waits. */
+static int fill(struct scratch *scratch, struct error *err)
+{
+    int64_t live = 1;
+    int r = submit_sleepers(scratch, "0.01", 20, NULL, err);
+    while (r == 0 && live > 0)
+        r = scratch_count_jobs(scratch, &live, err);
+    return r < 0 ? r : submit_sleepers(scratch, "300", LIVE_WAITING, NULL, err);
+}
+
+static int ask_for_forecasts(struct bench *bench, struct scratch *scratch,
+                             struct error *err)
+{
+    static struct bench_samples samples;
+    samples.count = 0;
+    size_t jobs = 0;
+    for (uint32_t i = 0; i < 200; i++) {
+        struct json *reply = NULL;
+        double begin_s = clock_now_s();
+        int r = call_json(scratch->call, "GET", "/v1/forecast", NULL, &reply, err);
+        if (r < 0)
+            return r;
+        bench_add_sample(&samples, (clock_now_s() - begin_s) * 1e3);
+        jobs = json_count(json_get(reply, "jobs"));
+        json_free(reply);
+    }
+    bench_row(bench, (double)jobs, "jobs", 1, "forecast_reply_jobs");
+    bench_row(bench, bench_quantile(&samples, 0.5), "ms", 200, "forecast_reply.p50");
+    bench_row(bench, bench_quantile(&samples, 0.99), "ms", 200, "forecast_reply.p99");
+    bench_row(bench, scratch_metric(scratch, "berth_forecast_copy_seconds ") * 1e3,
+              "ms", 1, "snapshot_1000_waiting");
+    return 0;
+}
+
+static int take_turns(struct bench *bench, struct scratch *with,
+                      struct scratch *without, struct error *err)
+{
+    static struct bench_samples on, off;
+    on.count = off.count = 0;
+    int r = fill(with, err);
+    if (r == 0)
+        r = fill(without, err);
+    for (uint32_t i = 0; i < TURNS && r == 0; i++) {
+        r = submit_sleepers(with, "300", PER_TURN, &on, err);
+        if (r == 0)
+            r = submit_sleepers(without, "300", PER_TURN, &off, err);
+    }
+    if (r < 0)
+        return r;
+    double off_ms = bench_quantile(&off, 0.99);
+    double on_ms = bench_quantile(&on, 0.99);
+    bench_row(bench, bench_quantile(&off, 0.5), "ms", off.count, "submit_without.p50");
+    bench_row(bench, off_ms, "ms", off.count, "submit_without.p99");
+    bench_row(bench, bench_quantile(&on, 0.5), "ms", on.count, "submit_with.p50");
+    bench_row_versus(bench, "submit_with.p99", on_ms, "ms", on.count,
+                     "without forecasts", off_ms / on_ms);
+    double off_s = scratch_metric(without, "berth_decision_seconds{share=\"0.99\"} ");
+    double on_s = scratch_metric(with, "berth_decision_seconds{share=\"0.99\"} ");
+    bench_row(bench, off_s * 1e3, "ms", off.count, "decision_without.p99");
+    bench_row_versus(bench, "decision_with.p99", on_s * 1e3, "ms", on.count,
+                     "without forecasts", off_s / on_s);
+    return ask_for_forecasts(bench, with, err);
+}
+
+static int write_switch(const struct scratch *scratch, char *path, size_t size,
+                        struct error *err)
+{
+    snprintf(path, size, "%s/off.yaml", scratch->dir);
+    FILE *file = fopen(path, "we");
+    bool good = file && fputs("forecasts: false\n", file) >= 0;
+    if (file)
+        good = fclose(file) == 0 && good;
+    return good ? 0 : error_set(err, -EIO, "%s: cannot be written", path);
+}
+
+static int measure_beside(struct bench *bench, struct error *err)
+{
+    static const char *const on[] = { "--fake-gpus", "v100:4", NULL };
+    static char path[300];
+    static const char *const off[] = { "--fake-gpus", "v100:4", "--config", path,
+                                       NULL };
+    struct scratch with, without;
+    int r = scratch_open(&with, on, err);
+    if (r < 0)
+        return r;
+    r = scratch_open(&without, off, err);
+    if (r == 0) {
+        r = write_switch(&without, path, sizeof path, err);
+        if (r == 0)
+            r = scratch_start(&with, err);
+        if (r == 0)
+            r = scratch_start(&without, err);
+        if (r == 0)
+            r = take_turns(bench, &with, &without, err);
+        scratch_close(&without);
+    }
+    scratch_close(&with);
+    return r;
+}
+
 static int bench_forecast_run(struct bench *bench, struct error *err)
 {
     int r = 0;
     for (size_t q = 0; q < sizeof queues / sizeof *queues && r == 0; q++)
         for (size_t p = 0; p < sizeof policies / sizeof *policies && r == 0; p++)
             r = measure(bench, policies[p], queues[q], err);
-    return r;
+    return r < 0 ? r : measure_beside(bench, err);
 }
 
 const struct bench_suite bench_forecast = {

@@ -139,13 +139,9 @@ static void write_job(const struct daemon_view *facts, const struct caller *call
         return;
     json_write_open(body, NULL, '{');
     json_write_count(body, "id", (int64_t)job->id);
-    db_int(query, 1, (int64_t)job->id);
-    if (db_next(query, NULL) == 1) {
-        if (caller_may(caller, (uint32_t)db_get_int(query, 2)))
-            json_write_text_if(body, "name", db_get_text(query, 0));
-        json_write_text_if(body, "user", db_get_text(query, 1));
-    }
-    db_reset(query);
+    if (caller_may(caller, (uint32_t)db_get_int(query, 3)))
+        json_write_text_if(body, "name", db_get_text(query, 1));
+    json_write_text_if(body, "user", db_get_text(query, 2));
     json_write_text(body, "state", rows_state(job));
     json_write_count(body, "gpus", job->gpus);
     forecast_write_time(body, "expected_start", &start);
@@ -190,15 +186,16 @@ static void show_forecast(struct routes *routes, const struct http_request *requ
     if (!state || (ids && !check_ids(ids, reply)))
         return;
     struct caller caller = routes_caller(request);
-    struct db_query *query = db_prepare(store_reader(facts.store),
-                                        "SELECT name, user, uid FROM job WHERE id = ?");
+    struct db_query *query = db_prepare(
+        store_reader(facts.store), "SELECT id, name, user, uid FROM job WHERE id IN "
+                                   "(SELECT id FROM live) ORDER BY id");
     json_write_open(&reply->body, NULL, '{');
     write_status(&reply->body, &facts);
     json_write_open(&reply->body, "jobs", '[');
-    uint64_t number;
-    for (uint32_t i = 0; (number = forecasts_job(facts.forecasts, i)); i++) {
-        job_id job = state_find(state, number);
-        if (job != JOB_NONE && is_asked(ids, number))
+    while (db_next(query, NULL) == 1) {
+        uint64_t number = (uint64_t)db_get_int(query, 0);
+        job_id job = is_asked(ids, number) ? state_find(state, number) : JOB_NONE;
+        if (job != JOB_NONE)
             write_job(&facts, &caller, query, job, &reply->body);
     }
     json_write_close(&reply->body, ']');
