@@ -2,6 +2,7 @@
 #include "model/cluster_extend.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,25 +10,39 @@
 #include "base/error.h"
 #include "model/cluster.h"
 
-#define TEXT_MAX 200
+#define TEXT_MAX 1024
 #define ADDED_MAX 10000 /* nodes */
 
-/* Nodes as they were named, each of one type: "1xv100:2" of "v100:2". */
+/* Each part is of one type: "v100:2" is read as "1xv100:2". */
+static bool write_full(char *full, size_t size, const char *text)
+{
+    size_t used = 0;
+    while (*text) {
+        size_t digits = strspn(text, "0123456789");
+        size_t count = strcspn(text, ",");
+        bool counted = digits > 0 && text[digits] == 'x';
+        int more = snprintf(full + used, size - used, "%s%.*s%s", counted ? "" : "1x",
+                            (int)count, text, text[count] ? "," : "");
+        if (more < 0 || (size_t)more >= size - used)
+            return false;
+        used += (size_t)more;
+        text += count + (text[count] == ',');
+    }
+    return true;
+}
+
 static int read_added(struct cluster *ret_added, struct arena *arena, const char *text,
                       struct error *err)
 {
-    char full[TEXT_MAX + 8];
-    size_t digits = strspn(text, "0123456789");
-    bool counted = digits > 0 && text[digits] == 'x';
+    char full[TEXT_MAX];
     struct error inner;
-    snprintf(full, sizeof full, "%s%s", counted ? "" : "1x", text);
-    if (strlen(text) > TEXT_MAX || strspn(text, "/.") > 0 || !strchr(text, ':') ||
-        cluster_load(ret_added, arena, full, &inner) < 0 || ret_added->gpu_count == 0 ||
-        ret_added->node_count > ADDED_MAX)
+    if (!write_full(full, sizeof full, text) || strpbrk(text, "/.") ||
+        !strchr(text, ':') || cluster_load(ret_added, arena, full, &inner) < 0 ||
+        ret_added->gpu_count == 0 || ret_added->node_count > ADDED_MAX)
         return error_set(err, -EINVAL,
                          "add: \"%.40s\": want TYPE:GPUS for a node, or "
-                         "NODESxTYPE:GPUS",
-                         text);
+                         "NODESxTYPE:GPUS, of up to %d nodes",
+                         text, ADDED_MAX);
     return 0;
 }
 
