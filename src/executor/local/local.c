@@ -403,9 +403,8 @@ static void local_handle_end(struct local_run *run, const struct run_end *end)
     local_handle_started(run, 0);
     run->steps = end->steps;
     run->saved = end->saved;
-    if (end->how == RUN_STOPPED && end->clean && run->own_steps && !run->reported &&
-        end->saved <= run->steps_kept)
-        run->steps = run->saved = fmax(end->saved, local_unreported_steps(run));
+    if (run->own_steps && !run->reported)
+        local_guess_steps(run, end);
     snprintf(run->why, sizeof run->why, "%s", end->why);
     struct event *event = local_report_end(run, kinds[end->how]);
     event->exit_code = end->code;

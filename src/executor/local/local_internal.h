@@ -1,6 +1,8 @@
 /* local_internal.h - an attempt of a job, shared by the files of executor/local. */
 #pragma once
 
+#include <math.h>
+
 #include <uv.h>
 
 #include "base/units.h"
@@ -106,6 +108,21 @@ static inline double local_unreported_steps(const struct local_run *run)
     int64_t ran_ns = setup->now_ns(setup->context) - run->started_ns - job->load_ns;
     double steps = run->steps_kept + (ran_ns > 0 ? (double)ran_ns * 1e-9 * per_s : 0);
     return job->steps_total > 0 && steps > job->steps_total ? job->steps_total : steps;
+}
+
+/*
+ * It declared its steps and has ended without a report: it has made all of them if it is done, and
+ * as many as was expected if it saved.
+ */
+static inline void local_guess_steps(struct local_run *run, const struct run_end *end)
+{
+    double steps = 0;
+    if (end->how == RUN_FINISHED)
+        steps = run->local->setup.view->jobs[run->job].steps_total;
+    else if (end->how == RUN_STOPPED && end->clean && end->saved <= run->steps_kept)
+        steps = local_unreported_steps(run);
+    if (steps > 0)
+        run->steps = run->saved = fmax(end->saved, steps);
 }
 
 /* local.c: what a supervisor reports; the context is a struct local_run. */
