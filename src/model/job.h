@@ -62,7 +62,11 @@ struct job_past {
     enum job_end end;
     enum job_canceller cancelled_by;
     uint32_t attempts, preemptions;
-    int64_t limit_ns; /* longest run of an attempt; 0: none     */
+    int64_t limit_ns;  /* longest run of an attempt; 0: none     */
+    int64_t redone_ns; /* work that it lost and made again       */
+    int64_t waited_ns; /* without GPUs; 0: not known             */
+    uint64_t same_as;  /* first job with the same command; 0: none before it */
+    uint32_t stops;    /* that its pause was measured at         */
 };
 
 /*
@@ -80,6 +84,7 @@ struct job_spec {
     const char *types;    /* accelerator types allowed: "v100|p100"; NULL: any      */
     const char *nodelist; /* nodes that are among its own: "n2,n3"; or NULL       */
     const char *exclude;  /* nodes that never are; or NULL                        */
+    const char *after;    /* simulated: waits until these jobs have ended, "12|15" */
     const char *within;   /* no nodes but these; NULL: any                        */
     int64_t submit_ns;
     enum job_class class;
@@ -98,20 +103,24 @@ struct job_spec {
     int64_t pause_ns;            /* time it takes to checkpoint                     */
     int64_t load_ns;             /* time to resume: from its start to its first step */
     int64_t ckpt_ns;             /* checkpoints by itself so often; 0: never        */
-    double weight;               /* share relative to others; 0: as 1               */
-    int64_t deadline_ns;         /* absolute; 0: none                               */
-    double step_s;               /* a step alone, for jobs without a kind; 0: 1 s   */
-    double fixed_s;              /* of step_s: not divided among more GPUs          */
-    uint64_t bytes_per_step;     /* gradients of a step; 0: uses no network         */
-    enum sync sync;              /* how they are exchanged                          */
-    double overlap;              /* share of computing beside communication         */
-    bool may_send;               /* nothing is known of its traffic before it runs  */
-    struct learning curve;       /* how its loss goes down; LEARNING_NONE: silent   */
-    bool loses_work;             /* nothing says that it saves before it stops      */
-    bool stays;                  /* never preempted once it runs                    */
-    bool shares;      /* may share its GPUs with another job, if that is asked */
-    uint32_t gpu_mib; /* memory that it needs of each GPU; 0: not said   */
-    bool fails;       /* ends in failure when its work is done           */
+    bool keeps_nothing;          /* simulated: loses its work when it is stopped    */
+    bool costs_told;             /* simulated: policies are told other costs:       */
+    int64_t pause_told_ns,
+        load_told_ns;        /* these, and nothing of what they turn out to be */
+    double weight;           /* share relative to others; 0: as 1               */
+    int64_t deadline_ns;     /* absolute; 0: none                               */
+    double step_s;           /* a step alone, for jobs without a kind; 0: 1 s   */
+    double fixed_s;          /* of step_s: not divided among more GPUs          */
+    uint64_t bytes_per_step; /* gradients of a step; 0: uses no network         */
+    enum sync sync;          /* how they are exchanged                          */
+    double overlap;          /* share of computing beside communication         */
+    bool may_send;           /* nothing is known of its traffic before it runs  */
+    struct learning curve;   /* how its loss goes down; LEARNING_NONE: silent   */
+    bool loses_work;         /* nothing says that it saves before it stops      */
+    bool stays;              /* never preempted once it runs                    */
+    bool shares;             /* may share its GPUs with another job, if that is asked */
+    uint32_t gpu_mib;        /* memory that it needs of each GPU; 0: not said   */
+    bool fails;              /* ends in failure when its work is done           */
     struct job_past past;
 };
 

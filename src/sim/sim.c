@@ -32,6 +32,7 @@
 #include "net/fluid.h"
 #include "policy/policy.h"
 #include "sim/changes.h"
+#include "sim/dependencies.h"
 #include "workload/table.h"
 #include "workload/workload.h"
 
@@ -85,7 +86,11 @@ struct sim {
     uint64_t ended;
     int64_t ended_ns;
 
-    struct changes changes; /* to jobs that live, at times known beforehand */
+    struct changes changes;    /* to jobs that live, at times known beforehand */
+    uint32_t node_change_next; /* of setup->node_changes */
+
+    struct dependencies dependencies;
+    uint32_t policy_change_next; /* of setup->policy_changes */
 
     struct arena instant; /* emptied after every step */
     uint32_t coming;      /* jobs submitted and not yet applied */
@@ -94,6 +99,7 @@ struct sim {
 /* The tag of a 'submitted' event: what the engine must not know of the job. */
 struct sim_submission {
     struct sim_truth truth;
+    const char *after;              /* jobs that it waits for, or NULL */
     const char *name;               /* where jobs are logged, or NULL */
     int64_t eligible_ns, cancel_ns; /* 0: at once; never */
 };
@@ -161,6 +167,23 @@ static int make_job(struct sim *sim, const struct job_spec *spec, struct job *jo
                : hide_rates(sim, spec->kind, job, truth, err);
 }
 
+/*
+ * A job that waits for others is released by their ends, and not when that was once.  One that was
+ * cancelled as they ended otherwise never is.
+ */
+static void hold_job(struct sim *sim, const struct job_spec *spec, struct job *job,
+                     struct sim_submission *submission)
+{
+    if (spec->after) {
+        job->state = JOB_HELD;
+        if (spec->past.cancelled_by != CANCELLED_BY_DEPENDENCY)
+            submission->after = arena_text(&sim->instant, spec->after);
+    } else if (spec->eligible_ns > spec->submit_ns) {
+        job->state = JOB_HELD;
+        submission->eligible_ns = spec->eligible_ns;
+    }
+}
+
 /* Submit the next job: its true work goes to the cluster, what is declared to the engine. */
 static int submit_next(struct sim *sim, struct error *err)
 {
@@ -170,6 +193,8 @@ static int submit_next(struct sim *sim, struct error *err)
                                .load_ns = spec->load_ns,
                                .ckpt_ns = spec->ckpt_ns,
                                .fails = spec->fails,
+                               .keeps_nothing = spec->keeps_nothing,
+                               .unseen = spec->costs_told,
                                .kind = KIND_NONE };
     if (spec->curve.family != LEARNING_NONE) {
         struct learning *curve = arena_new(&sim->instant, struct learning);
@@ -181,6 +206,10 @@ static int submit_next(struct sim *sim, struct error *err)
         spec->curve.family = LEARNING_NONE;
     if (spec->steps_declared > 0)
         spec->steps = spec->steps_declared;
+    if (spec->costs_told) {
+        spec->pause_ns = spec->pause_told_ns;
+        spec->load_ns = spec->load_told_ns;
+    }
     if (spec->step_s > 0)
         spec->kind = NULL; /* its pace was measured: no table is asked */
     double cost = error_factor(&sim->cost_rng, sim->setup->cost_error);
@@ -205,10 +234,7 @@ static int submit_next(struct sim *sim, struct error *err)
             arena_new(&sim->instant, struct sim_submission);
         submission->truth = truth;
         submission->cancel_ns = spec->cancel_ns;
-        if (spec->eligible_ns > spec->submit_ns) {
-            submission->eligible_ns = spec->eligible_ns;
-            job->state = JOB_HELD;
-        }
+        hold_job(sim, spec, job, submission);
         if (sim->setup->jobs_out && spec->name)
             submission->name = arena_text(&sim->instant, spec->name);
         event->tag = submission;
@@ -272,6 +298,19 @@ static void admit_job(struct sim *sim, const struct view *view,
     if (submission->eligible_ns > 0)
         changes_add(&sim->changes, submission->eligible_ns, EVENT_RELEASED, event->job,
                     job->generation);
+    if (submission->after)
+        dependencies_add(&sim->dependencies, &sim->engine.state, event->job,
+                         submission->after, &sim->changes);
+}
+
+/* An observer: jobs that waited for one that has ended. */
+static void watch_ends(void *self, const struct view *view, const struct event *event)
+{
+    struct sim *sim = self;
+    const struct job *job = &view->jobs[event->job];
+    if (job->state == JOB_FREE)
+        dependencies_end(&sim->dependencies, &sim->engine.state, job->id,
+                         &sim->changes);
 }
 
 /* An observer: admit jobs, and count starts and node failures for check_ends(). */
@@ -352,6 +391,55 @@ static int check_ends(struct sim *sim, int64_t now_ns, struct error *err)
                                        : "the policy's settings");
 }
 
+static int64_t next_node_change_ns(const struct sim *sim)
+{
+    const struct sim_setup *setup = sim->setup;
+    return sim->node_change_next < setup->node_change_count
+               ? setup->node_changes[sim->node_change_next].at_ns
+               : INT64_MAX;
+}
+
+static void change_nodes(struct sim *sim, int64_t now_ns)
+{
+    while (next_node_change_ns(sim) <= now_ns) {
+        const struct sim_node_change *change =
+            &sim->setup->node_changes[sim->node_change_next++];
+        if (change->kind != EVENT_FOREIGN) {
+            sim_cluster_set_node(&sim->cluster, change->node,
+                                 change->kind == EVENT_NODE_DOWN);
+            continue;
+        }
+        struct event *event = outbox_add(&sim->outboxes[sim->reading]);
+        event->at_ns = now_ns;
+        event->kind = EVENT_FOREIGN;
+        event->job = JOB_NONE;
+        event->node = change->node;
+        event->gpus = change->gpus;
+    }
+}
+
+static int64_t next_policy_change_ns(const struct sim *sim)
+{
+    const struct sim_setup *setup = sim->setup;
+    return sim->policy_change_next < setup->policy_change_count
+               ? setup->policy_changes[sim->policy_change_next].at_ns
+               : INT64_MAX;
+}
+
+static int change_policy(struct sim *sim, int64_t now_ns, struct error *err)
+{
+    const struct policy *policy;
+    const char *settings;
+    int r = 0;
+    while (r == 0 && next_policy_change_ns(sim) <= now_ns) {
+        r = policy_parse(sim->setup->policy_changes[sim->policy_change_next++].policy,
+                         &policy, &settings, err);
+        if (r == 0)
+            r = engine_set_policy(&sim->engine, policy, settings, err);
+    }
+    return r;
+}
+
 static int64_t find_next_time(struct sim *sim)
 {
     int64_t at_ns = engine_wake_ns(&sim->engine);
@@ -359,6 +447,10 @@ static int64_t find_next_time(struct sim *sim)
         at_ns = sim->next.submit_ns;
     if (changes_next_ns(&sim->changes) < at_ns)
         at_ns = changes_next_ns(&sim->changes);
+    if (next_node_change_ns(sim) < at_ns)
+        at_ns = next_node_change_ns(sim);
+    if (next_policy_change_ns(sim) < at_ns)
+        at_ns = next_policy_change_ns(sim);
     sim_cluster_communicate(&sim->cluster, at_ns);
     int64_t next_ns = sim_cluster_next_ns(&sim->cluster);
     return next_ns < at_ns ? next_ns : at_ns;
@@ -373,6 +465,8 @@ static bool is_over(const struct sim *sim)
     if (sim->engine.state.live_count == 0)
         return true;
     return sim_cluster_is_quiet(&sim->cluster) && sim->changes.count == 0 &&
+           next_node_change_ns(sim) == INT64_MAX &&
+           next_policy_change_ns(sim) == INT64_MAX &&
            sim->engine.wake_ns == INT64_MAX && sim->engine.calendar_ns == INT64_MAX;
 }
 
@@ -402,6 +496,10 @@ static int run_loop(struct sim *sim, struct error *err)
             now_ns = last_ns; /* the policy asked for a time that has passed */
         last_ns = now_ns;
         sim_cluster_advance(&sim->cluster, now_ns);
+        change_nodes(sim, now_ns);
+        int changed = change_policy(sim, now_ns, err);
+        if (changed < 0)
+            return changed;
         changes_take(&sim->changes, &sim->engine.state.view, now_ns,
                      &sim->outboxes[sim->reading]);
         while (sim->more && sim->next.submit_ns <= now_ns) {
@@ -582,6 +680,13 @@ static int set_up(struct sim *sim, struct error *err)
                                                   .kinds = 1u << EVENT_SUBMITTED |
                                                            1u << EVENT_STARTED |
                                                            1u << EVENT_NODE_DOWN });
+    engine_add_observer(&sim->engine,
+                        (struct engine_observer){
+                            .event = watch_ends,
+                            .self = sim,
+                            .kinds = 1u << EVENT_FINISHED | 1u << EVENT_FAILED |
+                                     1u << EVENT_STOPPED | 1u << EVENT_LOST |
+                                     1u << EVENT_CANCELLED | 1u << EVENT_DROPPED });
     engine_add_observer(
         &sim->engine,
         (struct engine_observer){ .event = metrics_event, .self = &sim->metrics });
@@ -704,6 +809,7 @@ int sim_run(const struct sim_setup *setup, struct sim_result *ret_result,
     quality_release(&sim->quality);
     timeline_release(&sim->timeline);
     changes_release(&sim->changes);
+    dependencies_release(&sim->dependencies);
     outbox_release(&sim->outboxes[0]);
     outbox_release(&sim->outboxes[1]);
     joblog_release(&sim->joblog);

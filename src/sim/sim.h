@@ -14,6 +14,20 @@ struct cluster;
 struct error;
 struct throughput;
 
+/* A node goes down or comes back, or GPUs of it are in use by others, as EVENT_FOREIGN has it. */
+struct sim_node_change {
+    int64_t at_ns;
+    enum event_kind kind;
+    node_id node;
+    uint64_t gpus;
+};
+
+/* From then on another policy decides. */
+struct sim_policy_change {
+    int64_t at_ns;
+    const char *policy; /* "name,setting=value" */
+};
+
 struct sim_setup {
     const struct cluster *cluster;
     const struct throughput *rates;
@@ -27,6 +41,10 @@ struct sim_setup {
     uint64_t seed;
     uint64_t window_from, window_to; /* jobs that the figures are of; to 0: all */
     struct sim_faults faults;
+    const struct sim_node_change *node_changes; /* in order */
+    uint32_t node_change_count;
+    const struct sim_policy_change *policy_changes; /* in order */
+    uint32_t policy_change_count;
     const char *calendar;  /* a CSV file of what is unavailable, or NULL    */
     double cost_error;     /* sigma of the factor on declared pause and load */
     double estimate_error; /* sigma of the factor on declared work           */

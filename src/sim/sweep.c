@@ -158,6 +158,7 @@ static void copy_job(struct arena *arena, const struct job_spec *job,
     copy->types = copy_text(arena, job->types);
     copy->nodelist = copy_text(arena, job->nodelist);
     copy->exclude = copy_text(arena, job->exclude);
+    copy->after = copy_text(arena, job->after);
     copy->within = copy_text(arena, job->within);
     if (job->curve.point_count > 0) {
         size_t bytes = job->curve.point_count * sizeof *job->curve.points;

@@ -72,6 +72,11 @@ static const struct field fields[COLUMN_COUNT] = {
                                .max = STEPS_MAX },
     [COLUMN_ELIGIBLE] = { "eligible_s", FIELD_TIME, AT(eligible_ns) },
     [COLUMN_CANCEL] = { "cancel_s", FIELD_TIME, AT(cancel_ns) },
+    [COLUMN_AFTER] = { "after", FIELD_WORD, AT(after) },
+    [COLUMN_KEEPS] = { "keeps", FIELD_OTHER, AT(keeps_nothing) },
+    [COLUMN_SAVES] = { "saves", FIELD_OTHER, AT(loses_work) },
+    [COLUMN_DECLARED_PAUSE] = { "declared_pause_s", FIELD_TIME, AT(pause_told_ns) },
+    [COLUMN_DECLARED_LOAD] = { "declared_load_s", FIELD_TIME, AT(load_told_ns) },
     [COLUMN_START] = { "start_s", FIELD_TIME, AT(past.start_ns) },
     [COLUMN_END] = { "end_s", FIELD_TIME, AT(past.end_ns) },
     [COLUMN_STATE] = { "state", FIELD_CHOICE, AT(past.end), .choices = job_ends },
@@ -82,13 +87,17 @@ static const struct field fields[COLUMN_COUNT] = {
     [COLUMN_PREEMPTIONS] = { "preemptions", FIELD_COUNT, AT(past.preemptions),
                              .max = COUNT_MAX },
     [COLUMN_LIMIT] = { "limit_s", FIELD_TIME, AT(past.limit_ns) },
+    [COLUMN_WAITED] = { "waited_s", FIELD_TIME, AT(past.waited_ns) },
+    [COLUMN_SAME_AS] = { "same_as", FIELD_ID, AT(past.same_as) },
+    [COLUMN_REDONE] = { "redone_s", FIELD_TIME, AT(past.redone_ns) },
 };
 
 /* Written even where they are 0; the others are empty then. */
 #define COLUMNS_WITH_ZERO \
     (COLUMN_BIT(COLUMN_SUBMIT) | COLUMN_BIT(COLUMN_GPUS) | COLUMN_BIT(COLUMN_GRACE) | \
      COLUMN_BIT(COLUMN_PAUSE) | COLUMN_BIT(COLUMN_LOAD) | COLUMN_BIT(COLUMN_CKPT) | \
-     COLUMN_BIT(COLUMN_ATTEMPTS) | COLUMN_BIT(COLUMN_PREEMPTIONS))
+     COLUMN_BIT(COLUMN_ATTEMPTS) | COLUMN_BIT(COLUMN_PREEMPTIONS) | \
+     COLUMN_BIT(COLUMN_DECLARED_PAUSE) | COLUMN_BIT(COLUMN_DECLARED_LOAD))
 
 /* --- reading ----------------------------------------------------------------------- */
 
@@ -237,14 +246,15 @@ static int read_flag(const struct table *table, uint32_t at, bool *ret_flag,
     return 0;
 }
 
-/* The column says what is declared, the description what is not: 1 is the default. */
-static int read_declared(const struct table *table, uint32_t at, bool *ret_undeclared,
+/* The column says what is declared, kept or saved, the description what is not: 1 is the
+ * default. */
+static int read_negation(const struct table *table, uint32_t at, bool *ret_not,
                          struct error *err)
 {
-    bool declared = true;
-    int r = read_flag(table, at, &declared, err);
+    bool is_so = true;
+    int r = read_flag(table, at, &is_so, err);
     if (r == 0)
-        *ret_undeclared = !declared;
+        *ret_not = !is_so;
     return r;
 }
 
@@ -322,7 +332,10 @@ static int read_other(struct csv *csv, const struct table *table, uint32_t at,
     case COLUMN_OVERLAP:
         return read_overlap(table, at, &spec->overlap, err);
     case COLUMN_DECLARED:
-        return read_declared(table, at, &spec->undeclared, err);
+    case COLUMN_KEEPS:
+    case COLUMN_SAVES:
+        return read_negation(
+            table, at, (bool *)((char *)spec + fields[csv->columns[at]].offset), err);
     default:
         return read_curve(table, at, &spec->curve, csv->points, err);
     }
@@ -377,6 +390,34 @@ static int check_not_before(const struct reader *reader, const struct job_spec *
         (double)at_ns * 1e-9, (double)spec->submit_ns * 1e-9);
 }
 
+/* "12|15": numbers of jobs. */
+static int check_after(const struct reader *reader, const char *after,
+                       struct error *err)
+{
+    static const char digits[] = "0123456789";
+    const char *at = after;
+    for (; after && *at; at += *at == '|') {
+        size_t count = strspn(at, digits);
+        at += count;
+        if (count == 0 || count > 19 || (*at && (*at != '|' || !at[1])))
+            return reader_wrong(reader, "after", after, strlen(after),
+                                "numbers of jobs such as 12|15", err);
+    }
+    return 0;
+}
+
+/* What is not told of pause and load is told as it is. */
+static void complete_told(struct job_spec *spec, uint64_t given)
+{
+    bool pause = given & COLUMN_BIT(COLUMN_DECLARED_PAUSE);
+    bool load = given & COLUMN_BIT(COLUMN_DECLARED_LOAD);
+    spec->costs_told = pause || load;
+    if (spec->costs_told && !pause)
+        spec->pause_told_ns = spec->pause_ns;
+    if (spec->costs_told && !load)
+        spec->load_told_ns = spec->load_ns;
+}
+
 /* Check rules about several fields; 'given' are the columns that are not empty. */
 static int check_row(const struct table *table, struct trace_row *row, uint64_t given,
                      double work, struct error *err)
@@ -409,8 +450,11 @@ static int check_row(const struct table *table, struct trace_row *row, uint64_t 
     r = check_not_before(reader, spec, COLUMN_ELIGIBLE, err);
     if (r == 0)
         r = check_not_before(reader, spec, COLUMN_CANCEL, err);
+    if (r == 0)
+        r = check_after(reader, spec->after, err);
     if (r < 0)
         return r;
+    complete_told(&row->spec, given);
     if (!paced) {
         row->spec.steps = work;
         row->run_ns = (int64_t)(work * 1e9 + 0.5);
@@ -521,8 +565,9 @@ static void put_other(FILE *file, enum csv_column column, const struct job_spec 
         put_real(file, job->steps);
     if (column == COLUMN_OVERLAP && job->overlap > 0)
         put_real(file, job->overlap);
-    if (column == COLUMN_DECLARED)
-        fputc(job->undeclared ? '0' : '1', file);
+    if (column == COLUMN_DECLARED || column == COLUMN_KEEPS || column == COLUMN_SAVES)
+        fputc(*(const bool *)((const char *)job + fields[column].offset) ? '0' : '1',
+              file);
     if (column == COLUMN_CURVE && job->curve.family != LEARNING_NONE)
         put_text(file, learning_text(&job->curve, text));
 }
@@ -539,6 +584,8 @@ static bool is_left_out(enum csv_column column, const struct job_spec *job)
         return field_get_whole(field, job) == 0;
     if (column == COLUMN_ATTEMPTS || column == COLUMN_PREEMPTIONS)
         return job->past.end == ENDED_UNKNOWN;
+    if (column == COLUMN_DECLARED_PAUSE || column == COLUMN_DECLARED_LOAD)
+        return !job->costs_told;
     if (field->type == FIELD_NUMBER)
         return !(*(const double *)((const char *)job + field->offset) > 0);
     return field_is_whole(field) && field->type != FIELD_CHOICE &&

@@ -57,6 +57,11 @@ enum csv_column {
     COLUMN_DECLARED_WORK,
     COLUMN_ELIGIBLE,
     COLUMN_CANCEL,
+    COLUMN_AFTER,
+    COLUMN_KEEPS,
+    COLUMN_SAVES,
+    COLUMN_DECLARED_PAUSE,
+    COLUMN_DECLARED_LOAD,
 
     /* what became of it where it was recorded */
     COLUMN_START,
@@ -66,6 +71,9 @@ enum csv_column {
     COLUMN_ATTEMPTS,
     COLUMN_PREEMPTIONS,
     COLUMN_LIMIT,
+    COLUMN_WAITED,
+    COLUMN_REDONE,
+    COLUMN_SAME_AS,
     COLUMN_COUNT, /* at most 64: a set of them is one word */
 };
 

@@ -307,6 +307,43 @@ static void what_became_of_a_job_is_read_and_written(void **state)
     workload_close(workload);
 }
 
+#define TOLD \
+    "#berth-jobs 1\nsubmit_s,gpus,work_s,pause_s,load_s,keeps,saves,declared_pause_s," \
+    "declared_load_s,attempts,preemptions,waited_s\n"
+
+static void what_was_told_of_costs_may_differ_from_what_they_are(void **state)
+{
+    static const char text[] = TOLD "5,1,9,3,2,0,0,0,1,,,\n6,1,9,3,2,1,1,,,,,7.5\n";
+    struct workload *workload = open_text(text);
+    struct job_spec job;
+    assert_int_equal(workload_next(workload, &job, &err), 1);
+    assert_true(job.keeps_nothing && job.loses_work && job.costs_told);
+    assert_int_equal(job.pause_told_ns, 0);
+    assert_int_equal(job.load_told_ns, 1000000000);
+    assert_int_equal(workload_next(workload, &job, &err), 1);
+    assert_false(job.keeps_nothing || job.loses_work || job.costs_told);
+    assert_int_equal(job.past.waited_ns, 7500000000);
+    workload_close(workload);
+
+    workload = open_text(text);
+    char *copy = NULL;
+    size_t bytes = 0;
+    FILE *file = open_memstream(&copy, &bytes);
+    assert_int_equal(workload_write(workload, file, &err), 0);
+    fclose(file);
+    assert_string_equal(copy, text);
+    free(copy);
+    workload_close(workload);
+    assert_wrong("#berth-jobs 1\nsubmit_s,gpus,work_s,after\n5,1,9,3|\n",
+                 "j:3: after is \"3|\", want numbers of jobs such as 12|15");
+    assert_wrong(TOLD "5,1,9,3,2,x,,,,,,\n", "j:3: keeps is \"x\", want 0 or 1");
+    workload =
+        open_text(TOLD "5,1,9,3,2,,,,1,,,\n"); /* of the pause nothing else is told */
+    assert_int_equal(workload_next(workload, &job, &err), 1);
+    assert_int_equal(job.pause_told_ns, 3000000000);
+    workload_close(workload);
+}
+
 static void ids_and_order_are_checked_over_the_file(void **state)
 {
     assert_wrong(HEAD "0,0,1,5\n", "j:3: id is \"0\", want a whole number from 1");
@@ -363,5 +400,6 @@ RUN_CASES(TEST(every_column_arrives), TEST(what_is_written_reads_the_same),
           TEST(a_job_has_one_pace), TEST(a_measured_pace_stands_beside_a_kind),
           TEST(times_of_a_recorded_job_are_after_its_submission),
           TEST(what_became_of_a_job_is_read_and_written),
+          TEST(what_was_told_of_costs_may_differ_from_what_they_are),
           TEST(ids_and_order_are_checked_over_the_file), TEST(a_wrong_head_is_refused),
           TEST(a_file_cut_short_is_noticed), TEST(names_are_clean_text));

@@ -236,6 +236,30 @@ static void a_checkpoint_longer_than_the_grace_period_is_a_kill(void **state)
     bench_release(&b);
 }
 
+static void a_job_that_keeps_nothing_leaves_early_and_begins_anew(void **state)
+{
+    struct bench b;
+    bench_init(&b, "1xv100:1", none, 1);
+    job_id job = arrive(&b, (struct job){ .gpus = 1 },
+                        (struct sim_truth){ .steps = 100,
+                                            .pause_ns = SECONDS(1),
+                                            .load_ns = SECONDS(2),
+                                            .keeps_nothing = true,
+                                            .unseen = true });
+    start(&b, job);
+    assert_false(expect(&b, EVENT_LOADED, job, SECONDS(2))->measured);
+    advance(&b, SECONDS(30));
+    stop(&b, job, SECONDS(60));
+    const struct event *event = expect(&b, EVENT_STOPPED, job, SECONDS(31));
+    assert_false(event->clean);
+    assert_near(event->steps, 0, 0);
+    assert_near(event->steps_reached, 28, 1e-9);
+    start(&b, job);
+    expect(&b, EVENT_LOADED, job, SECONDS(33));
+    expect(&b, EVENT_FINISHED, job, SECONDS(133));
+    bench_release(&b);
+}
+
 static void checkpoints_are_counted_from_each_start(void **state)
 {
     struct bench b;
@@ -626,6 +650,7 @@ RUN_CASES(TEST(a_job_loads_and_then_makes_its_steps),
           TEST(a_slower_type_takes_longer), TEST(a_lease_ends_after_so_many_steps),
           TEST(a_checkpoint_within_the_grace_period_keeps_everything),
           TEST(a_checkpoint_longer_than_the_grace_period_is_a_kill),
+          TEST(a_job_that_keeps_nothing_leaves_early_and_begins_anew),
           TEST(checkpoints_are_counted_from_each_start),
           TEST(checkpoints_go_by_time_whatever_the_rate),
           TEST(without_grace_only_what_was_saved_is_kept),

@@ -659,7 +659,8 @@ static void end_attempt(struct sim_cluster *sim, job_id id, enum event_kind kind
     event->steps = kept;
     event->steps_reached = job->steps;
     event->rate_per_s = job->rate_per_s;
-    event->clean = event->measured = clean;
+    event->clean = clean;
+    event->measured = clean && !job->truth.unseen;
     job->steps = kept;
     vacate_gpus(sim, id);
 }
@@ -673,8 +674,9 @@ static int sim_stop(void *self, job_id id, int64_t grace_ns, struct error *err)
     sim_settle(sim, job);
     sim_leave_network(sim, job);
     job->phase = SIM_LEAVING;
-    job->clean = pause_ns <= grace_ns;
-    sim_schedule(sim, id, sim->now_ns + (job->clean ? pause_ns : grace_ns));
+    bool in_time = pause_ns <= grace_ns;
+    job->clean = in_time && !job->truth.keeps_nothing;
+    sim_schedule(sim, id, sim->now_ns + (in_time ? pause_ns : grace_ns));
     return 0;
 }
 
@@ -766,7 +768,7 @@ static void handle_due_job(struct sim_cluster *sim, job_id id)
     case SIM_LOADING:
         sim_make_steps(sim, id);
         event = sim_emit(sim, id, EVENT_LOADED);
-        event->measured = true;
+        event->measured = !job->truth.unseen;
         event->rate_per_s = sim_told_rate(sim, job->rate_per_s);
         sim_report_first(sim, id);
         return;
@@ -855,18 +857,25 @@ static void kill_node(struct sim_cluster *sim, node_id node)
     }
 }
 
+void sim_cluster_set_node(struct sim_cluster *sim, node_id node, bool down)
+{
+    if (sim->node_down[node] == down)
+        return;
+    struct event *event = outbox_add(sim->outbox);
+    event->at_ns = sim->now_ns;
+    event->kind = down ? EVENT_NODE_DOWN : EVENT_NODE_UP;
+    event->job = JOB_NONE;
+    event->node = node;
+    sim->node_down[node] = down;
+    if (down)
+        kill_node(sim, node);
+}
+
 static void handle_due_node(struct sim_cluster *sim, node_id node)
 {
     bool dies = !sim->node_down[node];
-    struct event *event = outbox_add(sim->outbox);
-    event->at_ns = sim->now_ns;
-    event->kind = dies ? EVENT_NODE_DOWN : EVENT_NODE_UP;
-    event->job = JOB_NONE;
-    event->node = node;
-    sim->node_down[node] = dies;
+    sim_cluster_set_node(sim, node, dies);
     sim->down_count += dies ? 1 : UINT32_MAX;
-    if (dies)
-        kill_node(sim, node);
     double mean_ns = (double)(dies ? sim->faults.mttr_ns : sim->faults.mtbf_ns);
     timer_heap_set(&sim->due, sim->view->job_max + node,
                    sim->now_ns + 1 + (int64_t)rng_exponential(&sim->rng, mean_ns));

@@ -27,7 +27,9 @@ struct sim_truth {
     int64_t load_ns;
     int64_t ckpt_ns; /* 0: saves only when it is stopped */
     bool fails;
-    uint32_t kind; /* row of the table of true rates; KIND_NONE: by its step_s */
+    bool keeps_nothing; /* leaves after 'pause_ns' and has lost what it made */
+    bool unseen;        /* nobody measures its pause and load                */
+    uint32_t kind;      /* row of the table of true rates; KIND_NONE: by its step_s */
     const struct learning
         *curve; /* of its loss; NULL: reports none.  Borrowed for the call */
 };
@@ -56,7 +58,7 @@ struct sim_cluster {
     const struct throughput *hidden; /* true rates that are not told; NULL: they are */
     struct sim_faults faults;
     struct rng rng;
-    uint32_t down_count; /* nodes that are down */
+    uint32_t down_count; /* nodes that are down by 'faults' */
     bool *node_down;
     int64_t now_ns;
 
@@ -119,6 +121,9 @@ void sim_cluster_event(void *self, const struct view *view, const struct event *
 
 /* No job has a next occurrence, and no node is down. */
 bool sim_cluster_is_quiet(const struct sim_cluster *sim);
+
+/* A node goes down now, with what runs on it, or comes back; not one of 'faults'. */
+void sim_cluster_set_node(struct sim_cluster *sim, node_id node, bool down);
 
 /* Advance to 'now_ns', adding the events until then to the outbox. */
 void sim_cluster_advance(struct sim_cluster *sim, int64_t now_ns);
