@@ -93,6 +93,7 @@ static void end_attempt(struct measured *measured, int64_t at_ns, double kept)
     stop_work(measured, at_ns);
     measured->has_ended = measured->has_ended || measured->started_ns >= 0;
     measured->work_s += measured->ran_s * kept;
+    measured->redone_s += measured->ran_s * (1 - kept);
     measured->loaded_s += measured->loading_s * kept;
     measured->ran_s = measured->loading_s = 0;
     measured->started_ns = measured->recalled_ns = -1;
@@ -164,6 +165,11 @@ static void read_started(struct measured *measured, const struct event *event)
     add_to_mean(&measured->start, event->at_ns - seated_ns(measured));
     if (event->loaded)
         begin_work(measured, event->at_ns);
+}
+
+void measured_stop(struct measured *measured, int64_t now_ns)
+{
+    end_attempt(measured, now_ns, 1);
 }
 
 void measured_end(struct measured *measured, bool declares_load)

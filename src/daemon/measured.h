@@ -36,6 +36,7 @@ struct measured {
     bool has_ended;             /* after a start                                   */
     struct measured_mean load;  /* from its placement to its first step  */
     struct measured_mean start; /* from its placement to its start       */
+    double redone_s;            /* work that was made and lost, as work_s */
     double loaded_s; /* from its starts to its first steps, counted as work  */
     struct measured_mean pause; /* from the order to stop to its leaving  */
     struct measured_mean kill;  /* the same where its work was lost       */
@@ -59,6 +60,9 @@ void measured_init(struct measured *measured, const struct cluster *cluster,
 /* The next event of the job; 'line' is as the log has it.  Reports may be left out. */
 void measured_add(struct measured *measured, const struct event_record *record,
                   const char *line);
+
+/* It goes on: what it has made until now counts as made. */
+void measured_stop(struct measured *measured, int64_t now_ns);
 
 /*
  * There are no more events.  Of a job that never reported steps and declared no load time it is

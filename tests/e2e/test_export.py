@@ -106,6 +106,9 @@ class Export(Case):
         self.assertIn("7 jobs, submitted from ", said)
         self.assertIn("1 that has not ended yet is left out.", said)
         self.assertIn("1 that could never run is left out.", said)
+        self.assertEqual({rows[plain]["saves"], rows[plain]["keeps"]}, {"1"})
+        self.assertEqual((rows[given_up]["saves"], rows[given_up]["keeps"],
+                          rows[given_up]["declared_pause_s"]), ("0", "0", "0"))
         job = rows[plain]
         self.assertEqual(
             {key: job[key] for key in ("name", "entity", "class", "submit_s", "gpus", "weight",
@@ -126,7 +129,7 @@ class Export(Case):
         job = rows[waits]
         self.assertEqual((job["state"], job["cancelled_by"], job["start_s"]),
                          ("cancelled", "dependency", ""))
-        self.assertEqual(job["eligible_s"], job["cancel_s"])
+        self.assertEqual((job["eligible_s"], job["after"]), (job["cancel_s"], str(fails)))
         job = rows[held]
         self.assertGreater(float(job["eligible_s"]), float(rows[plain]["end_s"]) - 0.1)
         job = rows[given_up]
@@ -170,12 +173,13 @@ class Export(Case):
     def test_names_are_hashed_on_request(self):
         daemon = self.start("--policy", "fifo")
         for name in ("lr-1", "lr-2", "lr-1", "eval"):
-            daemon.wait(daemon.sh("true", name=name, entity="lab"))
+            daemon.wait(daemon.sh("exit 0" if name == "lr-2" else "true", name=name, entity="lab"))
         user = pwd.getpwuid(os.geteuid()).pw_name
         plain, _ = self.export(daemon)
         hashed, _ = self.export(daemon, "--hash-names")
         other, _ = self.export(daemon, "--hash-names")
         self.assertEqual({row["user"] for row in plain.values()}, {user})
+        self.assertEqual([plain[i]["same_as"] for i in (1, 2, 3, 4)], ["", "", "1", "1"])
         for row in hashed.values():
             self.assertRegex(row["user"], "^[a-p]{12}$")
             self.assertRegex(row["entity"], "^[a-p]{12}$")

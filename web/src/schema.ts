@@ -368,7 +368,13 @@ export interface ExportedJob {
   id: number;
   user: string;
   class: "be" | "te";
-  state: "completed" | "failed" | "cancelled";
+  state?: "completed" | "failed" | "cancelled";
+  /** it has not ended: no state and no end */
+  live?: boolean;
+  /** of one that has not ended: work so far, as work_s */
+  made_s?: number;
+  /** without GPUs */
+  wait_s?: number;
   gpus: number;
   types?: string;
   /** how often it started */
@@ -377,11 +383,15 @@ export interface ExportedJob {
   submit: number;
   /** its first */
   start?: number;
-  end: number;
+  end?: number;
   /** when it was cancelled */
   cancel?: number;
   /** dependency: what it depended on ended otherwise */
   cancelled_by?: "owner" | "administrator" | "dependency";
+  /** equal for jobs of a user with the same command, as long as berthd runs; says nothing else of it */
+  command?: string;
+  /** jobs whose end it waited for: 12|15 */
+  after?: string;
   /** it was held until then, by its owner, another job or a time */
   eligible?: number;
   name?: string;
@@ -412,10 +422,62 @@ export interface ExportedJob {
   /** in steps where there are steps, else in seconds */
   declared_work?: number;
   grace_s?: number;
-  /** measured, else declared; above grace_s where its work is lost when it is stopped */
+  /** from the order to stop until it has left: measured, else declared */
   pause_s?: number;
   /** from its placement to its first step: measured, else declared */
   load_s?: number;
+  /** it keeps its work when it is stopped: measured, else whether it said so */
+  keeps?: boolean;
+  /** it said that it saves before it stops */
+  saves?: boolean;
+  /** that pause_s and keeps were measured at */
+  stops?: number;
+  /** work that it lost and made again */
+  redone_s?: number;
+  declared_pause_s?: number;
+  declared_load_s?: number;
+}
+
+export interface ExportedCluster {
+  policy: string;
+  /** of its random numbers */
+  seed: number;
+  /** which policy decided from when on */
+  policies: {
+    since: number;
+    policy: string;
+  }[];
+  /** the first node that fits, not the tightest */
+  first_fit: boolean;
+  types: {
+    name: string;
+    speed: number;
+    usd_per_hour?: number;
+  }[];
+  nodes: {
+    name: string;
+    type?: string;
+    gpus: number;
+    cpus: number;
+    mem_bytes: number;
+    rack: number;
+  }[];
+  /** weights, for administrators */
+  groups?: {
+    name: string;
+    weight: number;
+    fifo?: boolean;
+  }[];
+  /** the same */
+  users?: {
+    name: string;
+    weight: number;
+    fifo?: boolean;
+  }[];
+  /** the newest 5000 events of kind node_down, node_up and foreign, with the node's place in nodes */
+  changes: Event[];
+  /** jobs that ended before this time are no longer kept; absent: all are */
+  history_from?: number;
 }
 
 export interface PairRate {

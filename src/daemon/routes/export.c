@@ -37,12 +37,14 @@
 /* A page, and where it has got to. */
 struct export_page {
     const struct daemon_view *facts;
+    const struct keyed_hash *commands;
     struct caller caller;
     struct db_query *events;
     struct buf *body;
     struct arena arena; /* emptied after each job */
-    int64_t since_ns, after_ns;
+    int64_t since_ns, after_ns, now_ns;
     int64_t after_id;
+    bool with_live; /* jobs that have not ended are written as well */
     uint32_t rows, live, rejected;
 };
 
@@ -51,15 +53,15 @@ struct export_row {
     uint64_t id;
     uint32_t uid, gpus, preemptions;
     const char *user, *name, *class, *state, *types, *entity, *placement, *request;
-    int64_t attempt, submit_ns, start_ns, end_ns, served_ns;
+    int64_t attempt, submit_ns, start_ns, end_ns, waited_ns, served_ns;
     double steps; /* declared by the request or by the job; NAN: not */
 };
 
 #define EXPORT_SQL \
     "SELECT id, uid, user, name, class, state, gpus, types, entity, placement ->> " \
-    "'$[0].type', attempt, preemptions, submit_ns, start_ns, end_ns, served_ns, " \
-    "steps, " \
-    "request FROM job WHERE submit_ns >= ?1 AND (submit_ns > ?1 OR id > ?2) " \
+    "'$[0].type', attempt, preemptions, submit_ns, start_ns, end_ns, waited_ns, " \
+    "served_ns, steps, request FROM job WHERE submit_ns >= ?1 AND (submit_ns > ?1 OR " \
+    "id > ?2) " \
     "ORDER BY submit_ns, id LIMIT ?3"
 
 static int64_t time_or_none(struct db_query *query, int column)
@@ -85,6 +87,7 @@ static struct export_row read_row(struct db_query *query)
     row.submit_ns = db_get_int(query, n++);
     row.start_ns = time_or_none(query, n++);
     row.end_ns = time_or_none(query, n++);
+    row.waited_ns = db_get_int(query, n++);
     row.served_ns = db_get_int(query, n++);
     row.steps = db_get_real(query, n++);
     row.request = db_get_text(query, n++);
@@ -93,8 +96,15 @@ static struct export_row read_row(struct db_query *query)
 
 /* ---- what every user sees ---- */
 
+static bool is_live(const struct export_row *row)
+{
+    return row->end_ns < 0;
+}
+
 static enum job_end end_of(const struct export_row *row)
 {
+    if (is_live(row))
+        return ENDED_UNKNOWN;
     return strcmp(row->state, "COMPLETED") == 0 ? ENDED_COMPLETED
            : strcmp(row->state, "FAILED") == 0  ? ENDED_FAILED
                                                 : ENDED_CANCELLED;
@@ -105,7 +115,10 @@ static void write_common(struct buf *body, const struct export_row *row)
     json_write_count(body, "id", (int64_t)row->id);
     json_write_text(body, "user", row->user);
     json_write_text(body, "class", row->class);
-    json_write_text(body, "state", job_ends[end_of(row)]);
+    if (is_live(row))
+        json_write_flag(body, "live", true);
+    else
+        json_write_text(body, "state", job_ends[end_of(row)]);
     json_write_count(body, "gpus", row->gpus);
     json_write_text_if(body, "types", row->types);
     json_write_count(body, "attempts", row->attempt + 1);
@@ -113,7 +126,17 @@ static void write_common(struct buf *body, const struct export_row *row)
     json_write_time_ns(body, "submit", row->submit_ns);
     if (row->start_ns >= 0)
         json_write_time_ns(body, "start", row->start_ns);
+    if (is_live(row))
+        return;
     json_write_time_ns(body, "end", row->end_ns);
+    json_write_time_ns(body, "wait_s", row->waited_ns);
+}
+
+/* When it ended, or now. */
+static int64_t seen_until_ns(const struct export_page *page,
+                             const struct export_row *row)
+{
+    return is_live(row) ? page->now_ns : row->end_ns;
 }
 
 /* Its time in seats, as work on a type of speed 1; 0: it never ran. */
@@ -126,8 +149,8 @@ static double seated_work(const struct export_page *page, const struct export_ro
             speed = cluster->types[t].speed;
     if (row->start_ns < 0)
         return 0;
-    if (row->gpus == 0)
-        return (double)(row->end_ns - row->start_ns) * 1e-9;
+    if (row->gpus == 0 || is_live(row))
+        return (double)(seen_until_ns(page, row) - row->start_ns) * 1e-9;
     return (double)row->served_ns / row->gpus * 1e-9 * speed;
 }
 
@@ -149,7 +172,7 @@ static void write_others(const struct export_page *page, const struct export_row
         work_s = fmax(work_s, longest_work(row));
     }
     if (work_s > 0)
-        json_write_exact(page->body, "work_s", work_s);
+        json_write_exact(page->body, is_live(row) ? "made_s" : "work_s", work_s);
     json_write_flag(page->body, "declared", false);
 }
 
@@ -192,6 +215,41 @@ static void write_time_if(struct buf *body, const char *key, int64_t ns)
         json_write_time_ns(body, key, ns);
 }
 
+/*
+ * Jobs whose end it waits for: "12|15".  Not if it waits for a start or its turn as well, which
+ * only 'eligible' tells.
+ */
+static void write_after(struct buf *body, const struct request *request)
+{
+    struct buf ids;
+    buf_init(&ids, 64);
+    for (uint32_t i = 0; i < request->dependency_count; i++) {
+        const struct dependency *one = &request->dependencies[i];
+        if (one->kind == DEPENDS_AFTER || one->kind == DEPENDS_SINGLETON)
+            break;
+        buf_print(&ids, "%s%" PRIu64, i > 0 ? "|" : "", one->id);
+        if (i + 1 == request->dependency_count && request->array_limit == 0)
+            json_write_text(body, "after", ids.bytes);
+    }
+    buf_release(&ids);
+}
+
+/* Jobs of one user with the same command have the same text, which says nothing else. */
+static void write_command(struct export_page *page, const struct export_row *row,
+                          const struct request *request)
+{
+    struct buf words;
+    char text[24];
+    buf_init(&words, 256);
+    buf_print(&words, "%" PRIu32, row->uid);
+    for (const char *const *word = request->launch.argv; word && *word; word++)
+        buf_print(&words, "\n%s", *word);
+    uint64_t hash = keyed_hash_bytes(page->commands, words.bytes, words.count);
+    snprintf(text, sizeof text, "%016" PRIx64, hash);
+    json_write_text(page->body, "command", text);
+    buf_release(&words);
+}
+
 static void write_asked(struct buf *body, const struct request *request)
 {
     const struct job_spec *spec = &request->spec;
@@ -217,25 +275,30 @@ static void write_asked(struct buf *body, const struct request *request)
 }
 
 /*
- * Costs as they were measured, else as they were declared.  A job that loses its work when it is
- * stopped takes longer to save than its grace period: it is killed at its end.
+ * What stopping and starting took, as it was measured, else as it was declared; and what policies
+ * knew of that, which is what was declared.  A job that was never stopped and does not say that it
+ * saves is taken to end at once, as programs do that get a signal.
  */
 static void write_costs(struct buf *body, const struct job_spec *spec,
                         const struct measured *measured)
 {
+    const struct measured_mean *pause = &measured->pause, *kill = &measured->kill;
+    bool stopped = pause->count + kill->count > 0;
+    bool keeps = stopped ? pause->count >= kill->count : !spec->loses_work;
     int64_t load_ns = measured_mean_ns(&measured->load);
-    int64_t pause_ns = measured_mean_ns(&measured->pause);
-    int64_t kill_ns = measured_mean_ns(&measured->kill);
-    int64_t grace_ns = spec->grace_ns;
-    if (pause_ns < 0 && kill_ns >= 0) {
-        grace_ns = kill_ns < grace_ns ? kill_ns : grace_ns;
-        pause_ns = grace_ns + 1000;
-    } else if (pause_ns < 0) {
-        pause_ns = spec->loses_work ? grace_ns + 1000 : spec->pause_ns;
-    }
-    json_write_time_ns(body, "grace_s", grace_ns);
+    int64_t pause_ns = stopped            ? measured_mean_ns(keeps ? pause : kill)
+                       : spec->loses_work ? 0
+                                          : spec->pause_ns;
+    json_write_time_ns(body, "grace_s", spec->grace_ns);
     json_write_time_ns(body, "pause_s", pause_ns);
     json_write_time_ns(body, "load_s", load_ns >= 0 ? load_ns : spec->load_ns);
+    json_write_flag(body, "keeps", keeps);
+    json_write_flag(body, "saves", !spec->loses_work);
+    json_write_count(body, "stops", pause->count + kill->count);
+    if (measured->redone_s > 0)
+        json_write_exact(body, "redone_s", measured->redone_s);
+    json_write_time_ns(body, "declared_pause_s", spec->pause_ns);
+    json_write_time_ns(body, "declared_load_s", spec->load_ns);
 }
 
 /*
@@ -246,9 +309,11 @@ static void write_work(struct buf *body, const struct export_row *row,
                        const struct request *request, const struct measured *measured)
 {
     double declared_step_s = request->spec.step_s > 0 ? request->spec.step_s : 1;
-    double work_s = measured->work_s, steps = measured->steps;
+    double work_s = measured->work_s, steps = is_live(row) ? 0 : measured->steps;
     double step_s = steps > 0 && work_s > 0 ? work_s / steps : 0;
-    if (end_of(row) == ENDED_CANCELLED) {
+    if (is_live(row)) {
+        json_write_exact(body, "made_s", work_s);
+    } else if (end_of(row) == ENDED_CANCELLED) {
         double all_s = row->steps > 0
                            ? row->steps * (step_s > 0 ? step_s : declared_step_s)
                            : longest_work(row);
@@ -257,7 +322,8 @@ static void write_work(struct buf *body, const struct export_row *row,
     } else if (!(work_s > 0)) {
         work_s = 1e-6; /* it ended as soon as it started, or without a start */
     }
-    json_write_exact(body, "work_s", work_s);
+    if (!is_live(row))
+        json_write_exact(body, "work_s", work_s);
     if (step_s > 0) {
         json_write_exact(body, "steps", steps);
         json_write_exact(body, "step_s", step_s);
@@ -278,13 +344,18 @@ static void write_own(struct export_page *page, const struct export_row *row)
     measured_init(&measured, cluster, row->gpus,
                   known && conditions_needed(&request, row->submit_ns));
     measure(page, row, &measured);
+    if (is_live(row))
+        measured_stop(&measured, page->now_ns);
     measured_end(&measured, request.spec.load_ns > 0);
-    if (!measured.has_ended)
+    if (!measured.has_ended && !is_live(row))
         measured.work_s = seated_work(page, row); /* its events are gone */
     json_write_text_if(body, "name", row->name);
     json_write_text_if(body, "entity", row->entity);
-    if (known)
+    if (known) {
         write_asked(body, &request);
+        write_after(body, &request);
+        write_command(page, row, &request);
+    }
     if (end_of(row) == ENDED_CANCELLED) {
         int64_t at_ns = measured.cancelled_ns;
         json_write_time_ns(body, "cancel", at_ns >= 0 ? at_ns : row->end_ns);
@@ -293,7 +364,7 @@ static void write_own(struct export_page *page, const struct export_row *row)
                             job_cancellers[measured.cancelled_by]);
     }
     if (measured.is_held)
-        json_write_time_ns(body, "eligible", row->end_ns);
+        json_write_time_ns(body, "eligible", seen_until_ns(page, row));
     else
         write_time_if(body, "eligible", measured.eligible_ns);
     write_work(body, row, &request, &measured);
@@ -308,7 +379,7 @@ static void write_job(struct export_page *page, const struct export_row *row)
         page->rejected++;
         return;
     }
-    if (row->end_ns < 0) {
+    if (is_live(row) && !page->with_live) {
         page->live++;
         return;
     }
@@ -377,13 +448,16 @@ static void export_jobs(struct routes *routes, const struct http_request *reques
     (void)id;
     struct daemon_view facts;
     struct export_page page = { .facts = &facts,
+                                .commands = &routes->commands,
                                 .caller = routes_caller(request),
                                 .body = &reply->body };
     if (!routes_need_engine(routes, &facts, reply) ||
         !routes_read_time(request, "since", &page.since_ns, reply) ||
+        !routes_read_flag(request, "live", &page.with_live, reply) ||
         !read_position(request, &page, reply))
         return;
     struct buf *body = &reply->body;
+    page.now_ns = clock_read_ns(CLOCK_REALTIME);
     page.events =
         db_prepare(store_reader(facts.store),
                    "SELECT text FROM (SELECT seq, text FROM event WHERE job = ?1 AND "
@@ -414,6 +488,6 @@ static void export_jobs(struct routes *routes, const struct http_request *reques
 }
 
 const struct route export_routes[] = {
-    { "GET", "/v1/export", SCOPES_READ, "since page", export_jobs },
+    { "GET", "/v1/export", SCOPES_READ, "since page live", export_jobs },
     { 0 },
 };

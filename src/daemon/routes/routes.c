@@ -271,6 +271,7 @@ static const struct route *const tables[] = {
     job_history_routes, dashboard_routes,   flow_routes,    progress_routes,
     limit_routes,       bulk_cancel_routes, token_routes,   rate_routes,
     export_routes,      forecast_routes,    explain_routes, ahead_routes,
+    export_cluster_routes,
 };
 
 #define TABLES (sizeof tables / sizeof tables[0])
@@ -775,6 +776,7 @@ int routes_new(struct routes **ret_routes, struct daemon *daemon,
                struct uv_loop_s *loop, struct error *err)
 {
     struct routes *routes = memory_checked(calloc(1, sizeof *routes));
+    keyed_hash_init(&routes->commands);
     routes->daemon = daemon;
     struct daemon_view facts;
     check_routes();

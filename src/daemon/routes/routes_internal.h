@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 
+#include "base/keyed_hash.h"
 #include "base/map.h"
 #include "daemon/daemon.h"
 #include "daemon/scopes.h"
@@ -41,6 +42,7 @@ struct routes {
     struct dashboard *dashboard;
     struct limits *limits;
     struct users *users;
+    struct keyed_hash commands; /* under which export.c tells equal commands */
 
     struct uncommitted_event *uncommitted;
     uint32_t uncommitted_count, uncommitted_room;
@@ -69,7 +71,8 @@ struct route {
 extern const struct route submission_routes[], query_routes[], server_routes[],
     job_history_routes[], dashboard_routes[], flow_routes[], progress_routes[],
     limit_routes[], bulk_cancel_routes[], token_routes[], rate_routes[],
-    export_routes[], forecast_routes[], explain_routes[], ahead_routes[];
+    export_routes[], forecast_routes[], explain_routes[], ahead_routes[],
+    export_cluster_routes[];
 
 static inline struct caller routes_caller(const struct http_request *request)
 {
