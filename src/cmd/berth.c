@@ -17,7 +17,7 @@ extern const struct command command_up, command_down, command_doctor, command_su
     command_release, command_limits, command_set, command_logs, command_top,
     command_nodes, command_history, command_ledger, command_flows, command_ui,
     command_check_ckpt, command_report, command_slurm, command_token, command_rates,
-    command_export, command_forecast;
+    command_export, command_forecast, command_what_if;
 
 const struct command *const command_list[] = {
     &command_sim,
@@ -46,6 +46,7 @@ const struct command *const command_list[] = {
     &command_history,
     &command_ledger,
     &command_export,
+    &command_what_if,
     &command_rates,
     &command_flows,
     &command_ui,

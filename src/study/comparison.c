@@ -271,7 +271,7 @@ static struct json *gantt_pairs(const struct sim_result *result)
     return pairs;
 }
 
-static struct json *gantt_page(const struct comparison *comparison,
+static struct json *gantt_page(const struct cluster *cluster,
                                const struct sim_result *result)
 {
     struct json *object = json_new_object();
@@ -295,13 +295,12 @@ static struct json *gantt_page(const struct comparison *comparison,
     }
     json_put_number(object, "from_s", isfinite(from_s) ? from_s : 0);
     json_put_number(object, "to_s", to_s);
-    json_put(object, "gpus", gantt_gpus(comparison->cluster));
+    json_put(object, "gpus", gantt_gpus(cluster));
     json_put(object, "spans", spans);
     if (result->pair_count > 0)
         json_put(object, "pairs", gantt_pairs(result));
     json_put_flag(object, "complete",
-                  !result->chart_full &&
-                      comparison->cluster->gpu_count <= TIMELINE_GPUS);
+                  !result->chart_full && cluster->gpu_count <= TIMELINE_GPUS);
     return object;
 }
 
@@ -371,7 +370,8 @@ struct json *comparison_page(const struct comparison *comparison)
         if (result->summary.quality.count > 0)
             json_put(run, "quality", quality_page(&result->summary));
         if (result->chart_count > 0)
-            json_put(run, "gantt", gantt_page(comparison, result));
+            json_put(run, "gantt",
+                     gantt_page(run_of(comparison, p, 0)->setup.cluster, result));
         json_add(runs, run);
     }
     json_put(root, "runs", runs);

@@ -13,7 +13,7 @@
 
 struct json;
 
-#define COMPARISON_POLICIES_MAX 12
+#define COMPARISON_POLICIES_MAX 13
 #define COMPARISON_SEEDS_MAX 1000
 
 struct comparison {

@@ -1,6 +1,7 @@
 // data.ts - what a comparison is about: its types, and reading them from the page.
 
 import { fields, list, number, numbers, text } from "./json";
+import { readWhatIf, type WhatIf } from "./what_if";
 
 export type Better = "less" | "more" | "none";
 
@@ -92,6 +93,7 @@ export interface Report {
   workload: { name: string; jobs: number };
   seeds: number[];
   runs: Run[];
+  whatIf: WhatIf | undefined;
 }
 
 export const METRICS: readonly Metric[] = ["jct_s", "slowdown", "wait_s"];
@@ -234,5 +236,6 @@ export function readReport(value: unknown): Report {
     workload: { name: text(workload["name"]), jobs: number(workload["jobs"]) },
     seeds: numbers(from["seeds"]),
     runs,
+    whatIf: readWhatIf(from["what_if"]),
   };
 }

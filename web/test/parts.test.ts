@@ -8,6 +8,7 @@ import { isCovered, layOut } from "../src/parts/gantt_rows";
 import { assignLanes, piecesOf } from "../src/parts/lanes";
 import { besidesOf } from "../src/parts/sharing";
 import { clock, even, logNumbers, logTimes } from "../src/parts/ticks";
+import { intervalOf } from "../src/parts/what_if";
 import { Window } from "../src/parts/window";
 
 test("amounts are in the unit people would use", () => {
@@ -137,4 +138,27 @@ test("rows that jobs share are tall enough for two numbers", () => {
   const shared = layOut({ ...chart, spans: [span(1, 0, 0), span(2, 0, 1)] });
   assert.ok(apart.height < 14 && shared.height / 2 > 8, `${apart.height} ${shared.height}`);
   assert.deepEqual(shared.byGpu[0]?.map((one) => shared.shared.get(one)?.map((piece) => [piece.lane, piece.beside])), [[[0, 2]], [[1, 1]]]);
+});
+
+test("a page of what-if has its figures and their ranges", () => {
+  const labels = [{ id: "jct_s.mean", label: "completion time, mean", unit: "s" }];
+  const figure = { was: 100, value: 50, difference: -50, change: -0.5, change_low: -0.6, change_high: -0.4 };
+  const report = readReport({
+    runs: [{ policy: "fifo" }],
+    what_if: {
+      labels,
+      trust: { jobs: 3, figures: { "jct_s.mean": { happened: 99, replayed: 100 } } },
+      intervals: { block_s: 86400, blocks: 7, draws: 1000 },
+      variants: [{ name: "las", jobs: 3, figures: { "jct_s.mean": figure, other: figure } }, { name: "x", figures: {} }],
+    },
+  });
+  const study = report.whatIf;
+  assert.deepEqual(study?.trust, [{ label: "completion time, mean", happened: 99, replayed: 100 }]);
+  assert.match(study?.intervals ?? "", /1000 draws of the 7 days/);
+  const [difference] = study?.variants[0]?.differences ?? [];
+  assert.ok(difference);
+  assert.equal(intervalOf(difference), "−60 % to −40 %");
+  assert.equal(intervalOf({ ...difference, low: NaN }), "");
+  assert.equal(study?.variants[1]?.differences.length, 0);
+  assert.equal(readReport({ runs: [{ policy: "fifo" }] }).whatIf, undefined);
 });

@@ -102,7 +102,7 @@ static int run_comparison(const struct flags *flags, struct sim_options *options
         return command_wrong(flags, "--json and --report both want standard output");
     comparison->cluster_text = options->cluster_text;
     comparison->workload_text = options->sim.workload;
-    comparison->command = sim_options_command_line(options, flags);
+    comparison->command = sim_options_command_line(&options->arena, flags);
     comparison->first_seed = options->sim.seed;
     comparison->seed_count =
         (uint32_t)flags_count(flags, "seeds", 1, COMPARISON_SEEDS_MAX, 1);

@@ -187,8 +187,8 @@ static int run_simulation(const struct flags *flags, struct sim_options *options
     struct error err;
     struct comparison comparison = { .cluster_text = options->cluster_text,
                                      .workload_text = options->sim.workload,
-                                     .command =
-                                         sim_options_command_line(options, flags),
+                                     .command = sim_options_command_line(
+                                         &options->arena, flags),
                                      .policies = { policy },
                                      .policy_count = 1,
                                      .first_seed = options->sim.seed,

@@ -187,8 +187,7 @@ static void put_word(struct buf *buf, const char *word)
     buf_text(buf, "'");
 }
 
-const char *sim_options_command_line(struct sim_options *options,
-                                     const struct flags *flags)
+const char *sim_options_command_line(struct arena *arena, const struct flags *flags)
 {
     struct buf buf;
     buf_init(&buf, 4096);
@@ -200,7 +199,7 @@ const char *sim_options_command_line(struct sim_options *options,
             put_word(&buf, flags->given[i].value);
         }
     }
-    const char *text = arena_text(&options->arena, buf.bytes);
+    const char *text = arena_text(arena, buf.bytes);
     buf_release(&buf);
     return text;
 }

@@ -50,9 +50,8 @@ struct sim_options {
 int sim_options_read(struct sim_options *options, const struct flags *flags);
 void sim_options_release(struct sim_options *options);
 
-/* The command line that repeats this run; lives in the options. */
-const char *sim_options_command_line(struct sim_options *options,
-                                     const struct flags *flags);
+/* The command line that repeats this run; lives in the arena. */
+const char *sim_options_command_line(struct arena *arena, const struct flags *flags);
 
 /* Warn on stderr of what changes the meaning of the figures, such as rejected jobs. */
 void sim_options_print_warnings(const struct flags *flags,

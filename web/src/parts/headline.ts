@@ -45,7 +45,7 @@ function facts(report: Report): [string, string][] {
 }
 
 export function headline(report: Report): HTMLElement {
-  const sentence = finding(report);
+  const sentence = report.whatIf ? "" : finding(report); // its tables say it by job
   return opening({
     title: report.title,
     under: sentence !== "" && h("p", { class: "finding" }, sentence),

@@ -14,6 +14,7 @@ import { preempts } from "../parts/price";
 import { learns, quality } from "../parts/quality";
 import { table } from "../parts/table";
 import { usage } from "../parts/usage";
+import { whatIf } from "../parts/what_if";
 
 function distributions(report: Report, hidden: Cell<Hidden>): HTMLElement | undefined {
   const { metrics, kinds } = available(report.runs);
@@ -56,6 +57,7 @@ export function comparison(report: Report): HTMLElement[] {
   const names = runs.map((run) => run.policy);
   const parts: (HTMLElement | undefined)[] = [
     headline(report),
+    ...(report.whatIf ? whatIf(report.whatIf) : []),
     section("At a glance", "", highlights(runs)),
     h(
       "div",
