@@ -103,6 +103,10 @@ static int add_node(struct cluster *copy, struct arena *arena,
                          type_name);
     struct node node = *like;
     node.gpu_count = wanted->gpu_count;
+    node.cpu_milli =
+        (uint32_t)((uint64_t)like->cpu_milli * node.gpu_count / like->gpu_count);
+    node.mem_mib =
+        (uint32_t)((uint64_t)like->mem_mib * node.gpu_count / like->gpu_count);
     snprintf(name, sizeof name, "added%u", id + 1);
     copy->node_names[copy->node_count] = arena_text(arena, name);
     cluster_add(copy, &node);

@@ -1,5 +1,6 @@
 """When jobs will start and end: forecasts of a real berthd, their outcomes, and dry runs."""
 import concurrent.futures
+import json
 import os
 import sqlite3
 import subprocess
@@ -244,6 +245,32 @@ class Ahead(Case):
         reply = self.ahead(daemon, without_user=user)[1]
         self.assertEqual(reply["changed"]["jobs_finished"], 0)
         self.assertEqual(daemon.ask("GET", f"/v1/jobs/{jobs[0]}")[1]["state"], "RUNNING")
+
+    def what_if(self, daemon, *flags):
+        return subprocess.run([os.path.join(BUILD, "berth"), "what-if", "--socket", daemon.socket,
+                               *flags], capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL)
+
+    def test_the_command_asks_once_for_each_policy(self):
+        daemon, jobs = self.busy()
+        done = self.what_if(daemon, "--ahead", "10m", "--policy", "las", "--policy", "srtf",
+                            "--add", "v100:2", "--add", "2xk80:1", "--without", str(jobs[11]))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for words in ("10.0 min from now", "now fifo decides", "\nlas ", "\nsrtf ",
+                      "jobs that end"):
+            self.assertIn(words, done.stdout)
+        done = self.what_if(daemon, "--ahead", "10m", "--policy", "las", "--json")
+        case = json.loads(done.stdout)["cases"][0]
+        self.assertEqual((case["ahead_s"], case["changed"]["policy"]), (600, "las"))
+        for flags, words in ((["--ahead", "10m"], "different"),
+                             (["--ahead", "1s", "--policy", "las"], "1m to 30d"),
+                             (["--ahead", "1h", "--last", "1d"], "do not go together"),
+                             (["--ahead", "1h", "--without", "x"], "number of a job"),
+                             (["--ahead", "1h", "--add", "h100:1"], "h100"),
+                             (["--ahead", "1h", "--remove", "nosuch"], "nosuch")):
+            done = self.what_if(daemon, *flags)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), flags)
+            self.assertIn(words, done.stderr)
 
     def test_another_policy_is_played_and_not_installed(self):
         daemon, _ = self.busy()

@@ -2,7 +2,8 @@
  * what_if.c - berth what-if: what was run, played again under other policies, on other GPUs,
  * without some of the jobs.
  *
- * berthd does none of it: the client asks for the history, and simulates on its own threads.
+ * berthd does none of it: the client asks for the history, and simulates on its own threads.  Only
+ * the future is played by berthd (what_if_ahead.c).
  */
 #include <errno.h>
 #include <math.h>
@@ -16,6 +17,7 @@
 #include "cmd/berth/connection.h"
 #include "cmd/berth/sim_options.h"
 #include "cmd/berth/terminal.h"
+#include "cmd/berth/what_if_ahead.h"
 #include "cmd/berth/what_if_history.h"
 #include "cmd/berth/what_if_print.h"
 #include "lab/recorded_shares.h"
@@ -32,6 +34,7 @@ static const struct flag what_if_flags[] = {
     { "add", 0, "TYPE:GPUS", "a node more, or NODESxTYPE:GPUS; again for more" },
     { "remove", 0, "NODE", "without this node; again for more" },
     { "without", 0, "ID|user=U", "without this job, or this user's; again for more" },
+    { "ahead", 0, "TIME", "from now on instead: play the present state forward" },
     { "last", 0, "TIME", "jobs submitted in this time until now; 7d" },
     { "workload", 'w', "FILE", "a trace instead of berthd's history" },
     { "format", 0, "F", "of the trace; by default recognised by its content" },
@@ -328,9 +331,11 @@ static int what_if_command(const struct flags *flags)
     int64_t last_ns;
     if (command_refuse_words(flags))
         return 2;
-    int status = check_flags(flags, &last_ns);
+    int status = read_changes(flags, &changes);
+    if (status == 0 && flags_get(flags, "ahead"))
+        return what_if_ahead(flags, &changes);
     if (status == 0)
-        status = read_changes(flags, &changes);
+        status = check_flags(flags, &last_ns);
     if (status)
         return status;
     recorded_shares_enable();
@@ -347,12 +352,17 @@ const struct command command_what_if = {
     .group = "Use",
     .brief = "play again what was run: under other policies, with other GPUs or jobs",
     .usage = "[--policy P] [--add v100:2] [--remove NODE] [--without ID|user=U] "
-             "[--last 7d] [flags]",
+             "[--last 7d | --ahead 2d] [flags]",
     .flags = what_if_flags,
     .more =
         "First of all it is told how well a replay under the policy that was in "
         "charge agrees\nwith what happened.  Then each policy, with all changes, is "
-        "compared with that replay.\n\nExample:\n  berth what-if --last 7d --policy "
-        "las --policy berth --add v100:4",
+        "compared with that replay.  With --ahead berthd plays its present state "
+        "forward "
+        "instead, as it is\nand with the changes, in the same possible "
+        "futures.\n\nExamples:\n  "
+        "berth what-if --last 7d --policy las --policy berth --add v100:4\n  berth "
+        "what-if "
+        "--ahead 2d --remove n3",
     .run = what_if_command,
 };
