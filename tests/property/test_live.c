@@ -14,6 +14,8 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "daemon/why.h"
+#include "daemon/why_change.h"
+#include "engine/engine_copy.h"
 #include "support/state_check.h"
 #include "support/store_file.h"
 
@@ -268,6 +270,28 @@ static bool is_released(const char *settings)
     return settings && strstr(settings, "compat=released");
 }
 
+/* What would start a job is looked for in a snapshot, and anything may come of it. */
+static void look_for_change(struct live_users *users, struct engine_run *run, job_id id,
+                            const struct why *why)
+{
+    struct engine_snapshot snapshot = { 0 };
+    struct engine_copy_setup copy = { .settings = run->settings };
+    struct error err;
+    char change[240];
+    if (engine_snapshot_take(&snapshot, &run->engine, &copy, &err) < 0)
+        fail_msg("%s: %s", run->policy->name, err.text);
+    engine_adopt_jobs(&snapshot.engine);
+    struct why_change_setup setup = {
+        .engine = &snapshot.engine,
+        .settings = run->settings,
+        .job = id,
+        .ahead = why->reasons.ahead_count > 0 ? why->reasons.ahead[0].id : 0,
+    };
+    why_change_find(&setup, change, sizeof change);
+    users->changes += change[0] != '\0';
+    engine_snapshot_release(&snapshot);
+}
+
 /* "berth why" finds a reason for any job, and changes nothing. */
 static void check_why(struct live_users *users, struct engine_run *run, int64_t now_ns)
 {
@@ -280,7 +304,8 @@ static void check_why(struct live_users *users, struct engine_run *run, int64_t 
     why_find(&why, &scene, id);
     assert_true(why.reasons.count > 0);
     users->answers++;
-    users->changes += why.change[0] != '\0';
+    if (state->jobs[id].state == JOB_WAITING)
+        look_for_change(users, run, id, &why);
     state_check(state);
 }
 
