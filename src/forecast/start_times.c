@@ -275,6 +275,8 @@ static int forecast_jobs(struct forecast_pass *pass, struct start_times *times,
         struct job_times *job = &times->jobs[i];
         job->starts_later = summarise(&starts[(size_t)i * count], count,
                                       times->horizon_ns, job->start_ns);
+        if (pass->setup->starts_only)
+            continue;
         job->ends_later =
             summarise(&ends[(size_t)i * count], count, times->horizon_ns, job->end_ns);
     }

@@ -56,7 +56,8 @@ struct start_setup {
     uint64_t seed;
     const struct start_releases *releases; /* or NULL */
     bool sizes_only;  /* run times are those of jobs of the same size, of all users */
-    bool starts_only; /* ends are not asked for: running jobs are of no interest */
+    bool
+        starts_only; /* ends are not asked for, nor told: running jobs are of no interest */
     const atomic_bool *cancelled; /* or NULL: when it becomes true, -ECANCELED      */
     uint32_t without_user; /* none of whose jobs will be submitted; 0: all users' are */
 

@@ -259,7 +259,12 @@ bool plan_holds(const struct plan *plan, job_id job)
 
 bool plan_is_full(const struct plan *plan)
 {
-    return plan->free->gpu_count == 0 && plan->vacated_gpu_count == 0;
+    return plan_gpus_left(plan) == 0;
+}
+
+uint32_t plan_gpus_left(const struct plan *plan)
+{
+    return plan->free->gpu_count + plan->vacated_gpu_count;
 }
 
 bool plan_vacates(const struct plan *plan)
@@ -496,8 +501,7 @@ static bool grant_found(struct plan *plan, job_id job,
                         const struct placement_request *want, const struct ask *ask)
 {
     uint32_t seat_first = plan->seat_count;
-    if (want->gpus > plan->free->gpu_count + plan->vacated_gpu_count ||
-        !find_nodes(plan, want))
+    if (want->gpus > plan_gpus_left(plan) || !find_nodes(plan, want))
         return false;
     uint32_t seat_count = plan->seat_count - seat_first;
     struct change *change = add_change(plan, CHANGE_GRANT, job);

@@ -84,6 +84,9 @@ bool plan_changes(const struct plan *plan, job_id job);
 /* No accelerator is left, neither free nor revoked by this plan. */
 bool plan_is_full(const struct plan *plan);
 
+/* GPUs that are free, or that this plan vacates: no job that asks for more can start. */
+uint32_t plan_gpus_left(const struct plan *plan);
+
 /* Something is revoked by this plan and granted to no job yet. */
 bool plan_vacates(const struct plan *plan);
 

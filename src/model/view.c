@@ -1,15 +1,14 @@
 /* view.c - what follows from what a policy may know. */
 #include "model/view.h"
 
-#include <math.h>
-
+#include "base/units.h"
 #include "model/cluster.h"
 #include "model/throughput.h"
 
 static int64_t time_for(double steps, double rate_per_s)
 {
     double ns = steps / rate_per_s * 1e9;
-    return ns >= 9e18 ? INT64_MAX : (int64_t)llround(ns);
+    return ns >= 9e18 ? INT64_MAX : units_round(ns);
 }
 
 static int64_t left_at(const struct view *view, const struct job *job,

@@ -224,6 +224,10 @@ static void backfill_jobs(struct backfill *b, const struct view *view,
     for (job_id job; (job = sizes_best(&b->sizes)) != JOB_NONE;) {
         if (plan_is_full(plan) && b->sizes.cpu_only_count == 0)
             break;
+        if (view->jobs[job].gpus > plan_gpus_left(plan)) {
+            sizes_skip(&b->sizes, job); /* nor does a shorter one of this size fit */
+            continue;
+        }
         bool gone_in_time = sizes_value(&b->sizes, job) <= slack_ns;
         if (plan_grant(plan, job, gone_in_time ? NULL : &elsewhere))
             sizes_take(&b->sizes, view, job);

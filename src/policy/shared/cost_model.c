@@ -78,7 +78,8 @@ int64_t cost_model_key_ns(const struct cost_model *model, const struct view *vie
         return left_ns;
     double key_ns = (double)left_ns + (double)job->load_ns;
     if (model->settings.gang > 0 && job->gpus > 1)
-        key_ns /= pow(job->gpus, model->settings.gang);
+        key_ns /= job->gpus < COST_MODEL_GANGS ? model->gangs[job->gpus]
+                                               : pow(job->gpus, model->settings.gang);
     return (int64_t)key_ns;
 }
 
@@ -618,6 +619,8 @@ void cost_model_init(struct cost_model *model, const struct view *view,
                      struct arena *run)
 {
     double z = normal_quantile(model->settings.quantile);
+    for (uint32_t gpus = 0; gpus < COST_MODEL_GANGS; gpus++)
+        model->gangs[gpus] = pow(gpus, model->settings.gang);
     model->slower = exp(z * model->settings.spread);
     model->faster = exp(-z * model->settings.spread);
     model->running = lazy_trees_new(run, view->job_max, 1);

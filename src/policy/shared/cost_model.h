@@ -76,12 +76,15 @@ struct cost_model_estimates {
                           double pause_s);
 };
 
+#define COST_MODEL_GANGS 129 /* larger ones are computed */
+
 struct cost_model {
     struct cost_model_settings settings;
     const struct cost_model_estimates *estimates; /* NULL: declared work, one speed */
     const void *self;                             /* for 'estimates' */
     double
         *slowness; /* by [slot * types + type]: time there over that on the fastest */
+    double gangs[COST_MODEL_GANGS]; /* by GPUs: GPUs ^ gang */
     double slower, faster; /* factors on the remaining time of beneficiary and victim */
     struct lazy_trees *running; /* one: placed or running jobs, by expected end */
     struct lazy_trees *waiting; /* one: by key */
