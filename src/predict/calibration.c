@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/sort.h"
+
 static const double levels[CALIBRATION_QUANTILES] = { 0.1, 0.5, 0.9 };
 
 double calibration_log(double wait_s)
@@ -49,6 +51,7 @@ static struct calibration_forecast *find_open(struct calibration *calibration,
 static void set_outcome(struct calibration *calibration,
                         struct calibration_forecast *forecast, int64_t at_ns)
 {
+    forecast->over_ns = at_ns;
     forecast->log_wait = calibration_log(seconds_between(forecast->made_ns, at_ns));
     calibration->has_shifts = false;
 }
@@ -96,14 +99,18 @@ double calibration_quantile(struct censored_value *values, uint32_t count, doubl
     return count > 0 ? values[count - 1].value : 0;
 }
 
+static uint32_t count_kept(const struct calibration *calibration)
+{
+    return calibration->count < CALIBRATION_FORECASTS ? (uint32_t)calibration->count
+                                                      : CALIBRATION_FORECASTS;
+}
+
 /* How much one quantile was too low. */
 static double find_shift(const struct calibration *calibration, int64_t now_ns,
                          uint32_t quantile)
 {
     struct censored_value values[CALIBRATION_FORECASTS];
-    uint32_t count = calibration->count < CALIBRATION_FORECASTS
-                         ? (uint32_t)calibration->count
-                         : CALIBRATION_FORECASTS;
+    uint32_t count = count_kept(calibration);
     for (uint32_t i = 0; i < count; i++) {
         const struct calibration_forecast *forecast = &calibration->forecasts[i];
         double log_wait =
@@ -117,10 +124,37 @@ static double find_shift(const struct calibration *calibration, int64_t now_ns,
     return calibration_quantile(values, count, levels[quantile]);
 }
 
+/*
+ * How many of the waits that are over fit one after the other: as many independent outcomes there
+ * are at least, while those that overlap may share one fate.
+ */
+static uint32_t count_apart(const struct calibration *calibration)
+{
+    struct sort_item ends[2 * CALIBRATION_FORECASTS];
+    uint32_t count = 0;
+    uint32_t apart = 0;
+    double until = -INFINITY;
+    for (uint32_t i = 0; i < count_kept(calibration); i++) {
+        const struct calibration_forecast *forecast = &calibration->forecasts[i];
+        if (forecast->over)
+            ends[count++] = (struct sort_item){ (double)forecast->over_ns, i };
+    }
+    sort_items(ends, ends + CALIBRATION_FORECASTS, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if ((double)calibration->forecasts[ends[i].value].made_ns < until)
+            continue;
+        apart++;
+        until = ends[i].key;
+    }
+    return apart;
+}
+
 static void find_shifts(struct calibration *calibration, int64_t now_ns)
 {
     if (calibration->has_shifts && calibration->shifts_ns == now_ns)
         return;
+    double apart = count_apart(calibration);
+    calibration->trust = apart / (apart + CALIBRATION_PRIOR);
     for (uint32_t q = 0; q < CALIBRATION_QUANTILES; q++)
         calibration->shifts[q] = find_shift(calibration, now_ns, q);
     calibration->shifts_ns = now_ns;
@@ -133,9 +167,13 @@ bool calibration_correct(struct calibration *calibration, int64_t now_ns,
     if (calibration->over_count < CALIBRATION_LEAST)
         return false;
     find_shifts(calibration, now_ns);
+    double trust = calibration->trust;
+    double middle = calibration_log(waits_s[CALIBRATION_QUANTILES / 2]);
     for (uint32_t q = 0; q < CALIBRATION_QUANTILES; q++) {
-        waits_s[q] =
-            calibration_wait_s(calibration_log(waits_s[q]) + calibration->shifts[q]);
+        double raw = calibration_log(waits_s[q]);
+        double prior = (CALIBRATION_WIDER - 1) * (raw - middle);
+        waits_s[q] = calibration_wait_s(raw + trust * calibration->shifts[q] +
+                                        (1 - trust) * prior);
         if (q > 0)
             waits_s[q] = fmax(waits_s[q], waits_s[q - 1]);
     }

@@ -23,11 +23,13 @@
 
 #define CALIBRATION_FORECASTS 500
 #define CALIBRATION_LEAST 30
+#define CALIBRATION_PRIOR 10.0
+#define CALIBRATION_WIDER 1.3
 #define CALIBRATION_QUANTILES 3
 #define CALIBRATION_OFFSET_S 60.0
 
 struct calibration_forecast {
-    int64_t made_ns;
+    int64_t made_ns, over_ns;
     double logs[CALIBRATION_QUANTILES]; /* of what was forecast */
     double log_wait;                    /* of what happened     */
     bool over;
@@ -39,6 +41,7 @@ struct calibration {
     uint64_t count;                                               /* ever added */
     uint32_t over_count;
     double shifts[CALIBRATION_QUANTILES];
+    double trust;      /* in them, from 0 to 1 */
     int64_t shifts_ns; /* when they were found */
     bool has_shifts;
 };

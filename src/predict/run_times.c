@@ -15,6 +15,7 @@
 #define KEYED RUN_BASIS_ALL /* bases that have a key */
 #define LONGEST 100.0       /* times what it has done that a job is expected to run */
 #define LEAST_S 1e-3
+#define SLOPE_PRIOR 1.0 /* squares of log(declared work) that a slope of 1 stands for */
 #define VISITED_MAX (4 * RUN_TIMES_OF_KEY) /* records without a ratio are passed over */
 
 struct run_record {
@@ -106,9 +107,10 @@ void run_times_add(struct run_times *times, const struct job *job, double work_s
     times->count = number;
 }
 
-/* The newest values of one basis, the newest first. */
+/* The newest values of one basis, the newest first; with 'ret_works' the run times as well. */
 static uint32_t collect(const struct run_times *times, const struct job *job,
-                        bool ratios, enum run_basis basis, double *values)
+                        bool ratios, enum run_basis basis, double *values,
+                        double *ret_works)
 {
     uint32_t count = 0;
     uint64_t number = times->count;
@@ -122,30 +124,80 @@ static uint32_t collect(const struct run_times *times, const struct job *job,
          visited++) {
         const struct run_record *record = record_at(times, number);
         double value = ratios ? (double)record->ratio : (double)record->work_s;
-        if (!ratios || value > 0)
+        if (!ratios || value > 0) {
+            if (ret_works)
+                ret_works[count] = (double)record->work_s;
             values[count++] = value;
+        }
         number = basis < KEYED ? record->older[basis] : number - 1;
     }
     return count;
+}
+
+static void reverse(double *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < count / 2; i++) {
+        double swap = values[i];
+        values[i] = values[count - 1 - i];
+        values[count - 1 - i] = swap;
+    }
+}
+
+/* Of the narrowest basis that is known well enough, oldest first. */
+static uint32_t list_newest(const struct run_times *times, const struct job *job,
+                            bool ratios, double *values, double *ret_works,
+                            enum run_basis *ret_basis)
+{
+    for (enum run_basis basis = RUN_BASIS_NAME; basis < RUN_BASIS_COUNT; basis++) {
+        uint32_t count = collect(times, job, ratios, basis, values, ret_works);
+        *ret_basis = basis;
+        if (count < RUN_TIMES_ENOUGH)
+            continue;
+        reverse(values, count);
+        if (ret_works)
+            reverse(ret_works, count);
+        return count;
+    }
+    return 0;
 }
 
 uint32_t run_times_list(const struct run_times *times, const struct job *job,
                         bool ratios, double ret_values[RUN_TIMES_OF_KEY],
                         enum run_basis *ret_basis)
 {
-    for (enum run_basis basis = RUN_BASIS_NAME; basis < RUN_BASIS_COUNT; basis++) {
-        uint32_t count = collect(times, job, ratios, basis, ret_values);
-        *ret_basis = basis;
-        if (count < RUN_TIMES_ENOUGH)
-            continue;
-        for (uint32_t i = 0; i < count / 2; i++) {
-            double swap = ret_values[i];
-            ret_values[i] = ret_values[count - 1 - i];
-            ret_values[count - 1 - i] = swap;
-        }
-        return count;
+    return list_newest(times, job, ratios, ret_values, NULL, ret_basis);
+}
+
+/* --- run times by declared work ------------------------------------------------------ */
+
+/*
+ * The slope of log(run time) over log(declared work) among these jobs, from 0 to 1: below 1 where
+ * errors of what is declared are not small beside its differences.  Few jobs leave it near 1.
+ */
+static double find_slope(const double *works, const double *ratios, uint32_t count)
+{
+    double mean_x = 0, mean_y = 0, sum_xx = 0, sum_xy = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        double y = log(fmax(works[i], LEAST_S));
+        mean_y += y / count;
+        mean_x += (y - log(ratios[i])) / count;
     }
-    return 0;
+    for (uint32_t i = 0; i < count; i++) {
+        double y = log(fmax(works[i], LEAST_S));
+        double x = y - log(ratios[i]) - mean_x;
+        sum_xx += x * x;
+        sum_xy += x * (y - mean_y);
+    }
+    return fmin(fmax((sum_xy + SLOPE_PRIOR) / (sum_xx + SLOPE_PRIOR), 0), 1);
+}
+
+/* Ratios to the declared work become ratios to that power of it. */
+static double scale_ratios(double *values, const double *works, uint32_t count)
+{
+    double slope = find_slope(works, values, count);
+    for (uint32_t i = 0; i < count; i++)
+        values[i] = works[i] / pow(fmax(works[i], LEAST_S) / values[i], slope);
+    return slope;
 }
 
 /* --- samples ---------------------------------------------------------------------- */
@@ -166,7 +218,8 @@ void run_sampler_release(struct run_sampler *sampler)
 }
 
 static uint32_t add_list(struct run_sampler *sampler, const double *values,
-                         uint32_t count, enum run_basis basis, bool ratios)
+                         uint32_t count, enum run_basis basis, bool ratios,
+                         double slope)
 {
     double *kept = arena_array(sampler->arena, double, 2 * (size_t)count + 1);
     double scratch[RUN_TIMES_OF_KEY];
@@ -180,13 +233,16 @@ static uint32_t add_list(struct run_sampler *sampler, const double *values,
                                             .sorted = kept + count,
                                             .count = count,
                                             .basis = basis,
-                                            .ratios = ratios };
+                                            .ratios = ratios,
+                                            .slope = slope };
     return at;
 }
 
 uint32_t run_sampler_enter(struct run_sampler *sampler, const struct job *job)
 {
     double values[RUN_TIMES_OF_KEY];
+    double works[RUN_TIMES_OF_KEY];
+    double slope = 0;
     enum run_basis basis = RUN_BASIS_ALL;
     struct job plain = { .gpus = job->gpus, .kind = KIND_NONE };
     if (sampler->sizes_only)
@@ -199,12 +255,14 @@ uint32_t run_sampler_enter(struct run_sampler *sampler, const struct job *job)
         return sampler->lists[at].count > 0 ? at : RUN_TIMES_NONE;
     uint32_t count = 0;
     if (ratios)
-        count = run_times_list(sampler->times, job, true, values, &basis);
-    if (count == 0) { /* no job has declared its work so far, or this one does not */
+        count = list_newest(sampler->times, job, true, values, works, &basis);
+    if (count > 0) {
+        slope = scale_ratios(values, works, count);
+    } else { /* no job has declared its work so far, or this one does not */
         ratios = false;
         count = run_times_list(sampler->times, job, false, values, &basis);
     }
-    at = add_list(sampler, values, count, basis, ratios);
+    at = add_list(sampler, values, count, basis, ratios, slope);
     map_put(&sampler->keys, key, at);
     return count > 0 ? at : RUN_TIMES_NONE;
 }
@@ -234,28 +292,44 @@ static uint32_t count_larger(const struct run_list *list, double least)
 static const struct run_list *list_of_all(struct run_sampler *sampler, bool ratios)
 {
     double values[RUN_TIMES_OF_KEY];
+    double works[RUN_TIMES_OF_KEY];
     if (sampler->all[ratios] == RUN_TIMES_NONE) {
-        uint32_t count = collect(sampler->times, NULL, ratios, RUN_BASIS_ALL, values);
-        sampler->all[ratios] = add_list(sampler, values, count, RUN_BASIS_ALL, ratios);
+        uint32_t count =
+            collect(sampler->times, NULL, ratios, RUN_BASIS_ALL, values, works);
+        double slope = ratios ? scale_ratios(values, works, count) : 0;
+        sampler->all[ratios] =
+            add_list(sampler, values, count, RUN_BASIS_ALL, ratios, slope);
     }
     return &sampler->lists[sampler->all[ratios]];
 }
 
+/* What a value of the list is multiplied by, for the seconds of work of this job. */
+static double unit_of(const struct run_list *list, const struct job *job)
+{
+    return list->ratios ? pow(fmax(run_times_work_s(job, job->steps_total), LEAST_S),
+                              list->slope)
+                        : 1;
+}
+
 /*
- * Larger than 'least': one of the list's, if there are enough that are, else one of all jobs.  Where
+ * More than 'done_s': one of the list's, if there are enough that are, else one of all jobs.  Where
  * no history says more, a job is as likely as not to run as long again as it has.
  */
-static double draw_larger(struct run_sampler *sampler, uint32_t at, double least)
+static double draw_longer(struct run_sampler *sampler, uint32_t at,
+                          const struct job *job, double done_s)
 {
     const struct run_list *list = &sampler->lists[at];
-    uint32_t larger = count_larger(list, least);
+    double unit_s = unit_of(list, job);
+    uint32_t larger = count_larger(list, done_s / unit_s);
     if (larger < RUN_TIMES_ENOUGH) {
         list = list_of_all(sampler, list->ratios);
-        larger = count_larger(list, least);
+        unit_s = unit_of(list, job);
+        larger = count_larger(list, done_s / unit_s);
     }
     if (larger >= RUN_TIMES_ENOUGH)
-        return list->sorted[list->count - 1 - rng_below(&sampler->rng, larger)];
-    return least * fmin(1 / (1 - rng_unit(&sampler->rng)), LONGEST) + LEAST_S;
+        return unit_s *
+               list->sorted[list->count - 1 - rng_below(&sampler->rng, larger)];
+    return done_s * fmin(1 / (1 - rng_unit(&sampler->rng)), LONGEST);
 }
 
 /* What the next of the jobs submitted together gets. */
@@ -273,10 +347,9 @@ double run_sampler_draw(struct run_sampler *sampler, uint32_t at, const struct j
                         double done_s)
 {
     struct run_list *list = &sampler->lists[at];
-    double unit_s = list->ratios ? run_times_work_s(job, job->steps_total) : 1;
-    double value = done_s > 0 ? draw_larger(sampler, at, done_s / unit_s)
-                              : draw_next(sampler, list);
-    return fmax(value * unit_s, done_s + LEAST_S);
+    double work_s = done_s > 0 ? draw_longer(sampler, at, job, done_s)
+                               : draw_next(sampler, list) * unit_of(list, job);
+    return fmax(work_s, done_s + LEAST_S);
 }
 
 const char *run_list_basis(const struct run_list *list)

@@ -14,8 +14,11 @@
  * A job is expected to run as long as one of the last RUN_TIMES_OF_KEY that ended of its user, name
  * and size, of its user and size, or of its size; of all jobs where fewer than RUN_TIMES_ENOUGH are
  * known of these.  Waiting jobs of one key get the run times of consecutive jobs, since jobs that
- * are submitted together are alike.  Of a job that declares its work, the ratio of run time to
- * declared work is what is sampled.  One that has run for some time gets a run time that is longer.
+ * are submitted together are alike.  One that has run for some time gets a run time that is longer.
+ *
+ * Of a job that declares its work, the ratio of run time to declared work is what is sampled; where
+ * declared work is often wrong, to a power of it between 0 and 1, as jobs like it had it: of several
+ * jobs those that declare the most are those that declare too much.
  *
  * Memory is bounded: the last RUN_TIMES_RECORDS jobs that ended are known, of whatever key.
  */
@@ -73,6 +76,7 @@ struct run_list {
     uint32_t count;       /* 0: nothing is known        */
     enum run_basis basis;
     bool ratios;
+    double slope;   /* of ratios: to this power of the declared work */
     uint32_t first; /* of this replicate: the next job gets the value at */
     uint32_t taken; /* (first + taken) % count                           */
     uint64_t seed;  /* of the replicate that 'first' was drawn in        */
