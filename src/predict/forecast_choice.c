@@ -108,33 +108,46 @@ static bool is_recent(const struct choice_record *record, int64_t now_ns)
     return record->over && now_ns - record->made_ns <= RECENT_NS;
 }
 
-/* Mean losses of both, where both had a forecast. */
-static uint32_t compare_losses(const struct forecast_choice *choice, int64_t now_ns,
-                               double ret_losses[FORECAST_METHODS])
+/* Losses of both where both had a forecast. */
+struct loss_comparison {
+    uint32_t count;
+    double means[FORECAST_METHODS];
+    double error; /* standard error of their difference */
+};
+
+static struct loss_comparison compare_losses(const struct forecast_choice *choice,
+                                             int64_t now_ns)
 {
-    double sums[FORECAST_METHODS] = { 0 };
-    uint32_t count = 0;
+    struct loss_comparison losses = { 0 };
+    double squares = 0;
     for (uint32_t i = 0; i < count_kept(choice); i++) {
         const struct choice_record *record = &choice->records[i];
+        double loss[FORECAST_METHODS];
         if (!is_recent(record, now_ns) || !record->has[FORECAST_FORWARD] ||
             !record->has[FORECAST_BASELINE])
             continue;
-        count++;
-        for (uint32_t m = 0; m < FORECAST_METHODS; m++)
-            sums[m] += calibration_loss(record->waits_s[m], record->happened_s);
+        losses.count++;
+        for (uint32_t m = 0; m < FORECAST_METHODS; m++) {
+            loss[m] = calibration_loss(record->waits_s[m], record->happened_s);
+            losses.means[m] += loss[m];
+        }
+        squares += pow(loss[FORECAST_FORWARD] - loss[FORECAST_BASELINE], 2);
     }
+    if (losses.count == 0)
+        return losses;
     for (uint32_t m = 0; m < FORECAST_METHODS; m++)
-        ret_losses[m] = count ? sums[m] / count : 0;
-    return count;
+        losses.means[m] /= losses.count;
+    double mean = losses.means[FORECAST_FORWARD] - losses.means[FORECAST_BASELINE];
+    losses.error = sqrt(fmax(squares / losses.count - mean * mean, 0) / losses.count);
+    return losses;
 }
 
 enum forecast_method forecast_choice_best(const struct forecast_choice *choice,
                                           int64_t now_ns)
 {
-    double losses[FORECAST_METHODS];
-    uint32_t compared = compare_losses(choice, now_ns, losses);
-    return compared >= CHOICE_RESOLVED_LEAST &&
-                   losses[FORECAST_BASELINE] < losses[FORECAST_FORWARD]
+    struct loss_comparison losses = compare_losses(choice, now_ns);
+    double worse = losses.means[FORECAST_FORWARD] - losses.means[FORECAST_BASELINE];
+    return losses.count >= CHOICE_RESOLVED_LEAST && worse > losses.error
                ? FORECAST_BASELINE
                : FORECAST_FORWARD;
 }
@@ -154,7 +167,9 @@ struct forecast_quality forecast_choice_quality(const struct forecast_choice *ch
         inside += calibration_covers(waits_s, record->happened_s);
         errors_s[quality.count++] = fabs(record->happened_s - waits_s[1]);
     }
-    quality.compared = compare_losses(choice, now_ns, quality.loss);
+    struct loss_comparison losses = compare_losses(choice, now_ns);
+    quality.compared = losses.count;
+    memcpy(quality.loss, losses.means, sizeof quality.loss);
     if (quality.count == 0)
         return quality;
     sort_numbers(errors_s, scratch, quality.count);

@@ -14,8 +14,9 @@
  * longer.
  *
  * It is shown instead where forecasts by playing forward were worse lately: where its mean pinball
- * loss is smaller over the forecasts of the last CHOICE_DAYS that have turned out, both as they were
- * given then; and where playing forward has no answer.  At least CHOICE_RESOLVED_LEAST of them decide.
+ * loss is smaller, by more than the standard error of the difference, over the forecasts of the last
+ * CHOICE_DAYS that have turned out, both as they were given then; and where playing forward has no
+ * answer.  At least CHOICE_RESOLVED_LEAST of them decide.
  *
  * Zero bytes are an empty one.  It takes about 0.2 MB, whatever happens, and allocates nothing.  All
  * forecasts of one moment cost one sort; the next one after some have turned out another.  Adding

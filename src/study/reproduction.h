@@ -59,7 +59,7 @@ struct reproduction {
     bool quick;
     uint32_t seed_count;
     struct arena arena; /* texts and findings */
-    struct finding findings[512];
+    struct finding findings[1024];
     uint32_t finding_count;
     struct json *setup;  /* [{what, origin}] */
     struct json *charts; /* as the page draws them */
