@@ -15,7 +15,7 @@ BERTH = os.environ.get("BERTH", os.path.join(BUILD, "berth"))
 ASAN = os.path.join(ROOT, "build-asan")
 
 PAPERS = ["fitgpp", "xion", "gavel", "slaq", "jpas"]
-STUDIES = [*PAPERS, "one"]
+STUDIES = [*PAPERS, "one", "forecast"]
 
 # Seconds after which a suite is given up.
 SUITES = {"sim": 240, "fit": 60, "fitgpp": 60, "flow": 60, "solve": 180, "gavel": 180, "one": 300,
