@@ -9,6 +9,7 @@
 #include "policy/policy.h"
 
 #define STEPS_AT_ONCE_MAX 10000 /* a policy that swaps for ever in one instant */
+#define REFUSED_MAX 100         /* plans in a row, of a policy that fails      */
 
 static struct sim_truth declared_truth(const struct job *job)
 {
@@ -163,6 +164,9 @@ int replicate_begin(struct replicate *replicate, uint64_t seed, struct error *er
     replicate->has_cluster = true;
     replicate->cluster.silent = !replicate->setup.reports;
     replicate->now_ns = replicate->cluster.now_ns = source->view.now_ns;
+    replicate->accepted_first = engine->decision_count - engine->refused_count;
+    replicate->accepted_count = replicate->accepted_first;
+    replicate->refused_before = engine->refused_count;
     replicate_await_none(replicate);
     for (job_id id = 0; id < source->job_count; id++) {
         replicate->starts[id] = replicate->ends[id] = REPLICATE_NOT_YET;
@@ -291,6 +295,29 @@ static int step_engine(struct replicate *replicate, struct error *err)
     return 0;
 }
 
+/* How many plans were refused since the last one that was not. */
+static uint64_t count_refused(struct replicate *replicate)
+{
+    const struct engine *engine = &replicate->engine;
+    uint64_t accepted = engine->decision_count - engine->refused_count;
+    if (accepted != replicate->accepted_count) {
+        replicate->accepted_count = accepted;
+        replicate->refused_before = engine->refused_count;
+    }
+    return engine->refused_count - replicate->refused_before;
+}
+
+/* A policy that fails always, or now for long, leaves jobs waiting that it might have started. */
+static int check_refusals(struct replicate *replicate, struct error *err)
+{
+    uint64_t refused = count_refused(replicate);
+    bool always = replicate->accepted_count == replicate->accepted_first;
+    if (replicate->awaited_count == 0 || refused == 0 ||
+        (refused < REFUSED_MAX && !always))
+        return 0;
+    return error_set(err, -EINVAL, "%s", replicate->engine.refusal->text);
+}
+
 int replicate_play(struct replicate *replicate, int64_t horizon_ns, uint64_t event_max,
                    struct error *err)
 {
@@ -311,7 +338,9 @@ int replicate_play(struct replicate *replicate, int64_t horizon_ns, uint64_t eve
         sim_cluster_advance(&replicate->cluster, next_ns);
         submit_arrivals(replicate);
         r = step_engine(replicate, err);
+        if (r == 0 && count_refused(replicate) >= REFUSED_MAX)
+            break;
     }
     replicate->event_count = replicate->engine.event_count - before;
-    return r;
+    return r < 0 ? r : check_refusals(replicate, err);
 }

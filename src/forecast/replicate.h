@@ -76,6 +76,8 @@ struct replicate {
     bool look_at_releases;  /* a job has ended since                          */
     int64_t release_ns;     /* when the next may be                           */
     int64_t now_ns;
+    uint64_t accepted_first, accepted_count; /* plans, before this play and so far */
+    uint64_t refused_before;                 /* up to the last that was accepted   */
 
     /* By slot of the source's live jobs: when each starts next, and ends; REPLICATE_NOT_YET. */
     int64_t *starts, *ends;
@@ -99,7 +101,7 @@ void replicate_await(struct replicate *replicate, job_id job);
 
 /*
  * Play until all awaited jobs have started and ended, 'horizon_ns' or so many events; 'now_ns' tells
- * how far it came.
+ * how far it came.  -EINVAL with its reason if the policy fails until then.
  */
 int replicate_play(struct replicate *replicate, int64_t horizon_ns, uint64_t event_max,
                    struct error *err);

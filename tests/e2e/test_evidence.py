@@ -50,10 +50,17 @@ class Evidence(Case):
 
     def test_every_verdict_can_be_made_again_from_its_record(self):
         found = self.reproduced()
-        del found["one"] # it has targets instead of published figures
+        for study in ("one", "forecast"): # they have targets instead of published figures
+            del found[study]
         self.assertEqual(sorted(found), ["fitgpp", "gavel", "jpas", "slaq", "xion"])
         for paper, rows in found.items():
             check_rows(self, rows, has_values=any("values" in row for row in rows))
+
+    def test_every_target_of_a_forecast_is_judged_by_its_record(self):
+        rows = [row for row in self.reproduced()["forecast"] if "target" in row]
+        self.assertGreater(len(rows), 100)
+        for row in rows:
+            self.assertEqual(row["verdict"] == "better", row["measured"] <= row["target"], row)
 
     def test_every_regret_can_be_made_again_from_its_record(self):
         record = json.loads(text_of(os.path.join(FOLDER, "data", "reproduce-one.json")))

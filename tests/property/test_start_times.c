@@ -1,6 +1,7 @@
 /* When jobs will start: from a moment of a simulation, under every policy that is shown to users. */
 #include "support/cases.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -211,7 +212,110 @@ static void where_events_do_not_suffice_the_rest_is_later(void **state)
     simulate("las", "xion:gpus=32,load=1.2,jobs=300", 8, check_budget);
 }
 
-RUN_CASES(TEST(forecasts_are_in_order_and_change_nothing),
+static void check_three(struct moment *moment, const struct engine *engine)
+{
+    struct run_times three;
+    run_times_init(&three);
+    for (uint32_t i = 0; i < 3; i++)
+        run_times_add(&three, &engine->state.jobs[0], 100);
+    const struct start_setup setup = { .times = &three, .horizon_ns = DAY_NS };
+    struct start_times times = make(&setup, engine);
+    assert_int_equal(times.count, 0);
+    start_times_release(&times);
+    run_times_release(&three);
+}
+
+static void by_three_finished_jobs_nothing_is_said(void **state)
+{
+    simulate("las", "xion:gpus=32,load=1.2,jobs=300", 8, check_three);
+}
+
+static int decide_nothing(void *self, const struct view *view, struct plan *plan,
+                          struct arena *scratch, struct error *err)
+{
+    return error_set(err, -EINVAL, "the solver found no shares");
+}
+
+static void check_failing(struct moment *moment, const struct engine *engine)
+{
+    struct start_setup setup = { .times = &moment->times, .horizon_ns = DAY_NS };
+    struct policy failing = *engine->policy;
+    struct engine twin = *engine;
+    struct start_times times;
+    struct error err;
+    failing.decide = decide_nothing;
+    twin.policy = &failing;
+    uint64_t before = hash_jobs(engine);
+    assert_int_equal(start_times_make(&setup, &twin, NULL, 0, &times, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "the solver found no shares"));
+    assert_int_equal(times.count, 0);
+    assert_null(times.jobs);
+    assert_true(hash_jobs(engine) == before);
+}
+
+static void a_policy_that_fails_in_a_future_gives_no_forecast(void **state)
+{
+    simulate("fifo", "xion:gpus=32,load=1.2,jobs=300", 8, check_failing);
+}
+
+/* As for berthd: in so many events, of whatever queue. */
+static void check_long_queue(struct moment *moment, const struct engine *engine)
+{
+    const uint64_t event_max = 200000;
+    struct start_setup setup = { .times = &moment->times,
+                                 .arrivals = &moment->arrivals,
+                                 .horizon_ns = 4 * DAY_NS,
+                                 .event_max = event_max,
+                                 .starts_only = true,
+                                 .seed = 1 };
+    struct start_times times = make(&setup, engine);
+    uint32_t later = 0;
+    assert_int_equal(times.count, engine->state.waiting_count);
+    assert_true(times.count >= 20000);
+    assert_true(times.event_count < 2 * event_max);
+    assert_true(times.horizon_ns < times.made_ns + 4 * DAY_NS);
+    for (uint32_t i = 0; i < times.count; i++)
+        later += times.jobs[i].start_ns[QUANTILE_90] == TIME_LATER;
+    assert_true(later > 0 && later <= times.count);
+    start_times_release(&times);
+}
+
+static void of_twenty_thousand_waiting_jobs_most_start_later(void **state)
+{
+    simulate("fifo", "synthetic:jobs=22000,load=100", 20000, check_long_queue);
+}
+
+static void check_unknown_length(struct moment *moment, const struct engine *engine)
+{
+    const struct start_setup setup = { .times = &moment->times,
+                                       .arrivals = &moment->arrivals,
+                                       .horizon_ns = 4 * DAY_NS,
+                                       .replicates = 8,
+                                       .seed = 1 };
+    struct start_times times = make(&setup, engine);
+    assert_int_equal(times.count, engine->state.live_count);
+    for (uint32_t i = 0; i < times.count; i++) {
+        const struct job *job = &engine->state.jobs[times.jobs[i].slot];
+        assert_true(job->steps_total <= 0);
+        assert_true(strcmp(times.jobs[i].basis, "estimate") != 0);
+        assert_true(times.jobs[i].end_ns[QUANTILE_10] > times.made_ns);
+    }
+    start_times_release(&times);
+}
+
+static void jobs_of_unknown_length_are_forecast_by_those_that_ended(void **state)
+{
+    static const char *const policies[] = { "fifo-backfill", "las", "xion", "berth" };
+    for (uint32_t i = 0; i < sizeof policies / sizeof *policies; i++)
+        simulate(policies[i], "mixed:jobs=400,load=4,elastic_share=0,unknown_share=1",
+                 8, check_unknown_length);
+}
+
+RUN_CASES(TEST(by_three_finished_jobs_nothing_is_said),
+          TEST(a_policy_that_fails_in_a_future_gives_no_forecast),
+          TEST(of_twenty_thousand_waiting_jobs_most_start_later),
+          TEST(jobs_of_unknown_length_are_forecast_by_those_that_ended),
+          TEST(forecasts_are_in_order_and_change_nothing),
           TEST(without_finished_jobs_nothing_is_said),
           TEST(if_all_jobs_run_equally_long_there_is_one_future),
           TEST(where_events_do_not_suffice_the_rest_is_later));

@@ -3,6 +3,7 @@ import os
 import shutil
 
 import curves
+import forecasts
 import learned
 import measure
 import papers
@@ -116,8 +117,9 @@ def index(data, written):
                          words.seeds(record["seeds"]), record["date"]))
     text += words.table(("paper", "figures", "verdicts", "fidelity", "seeds", "measured"), rows,
                         (1,))
-    text += "\n" + papers.VERDICT + "\n## One policy, speed, learned rates, faults, coverage\n\n"
+    text += "\n" + papers.VERDICT + "\n## One policy, forecasts, speed, learned rates, faults, coverage\n\n"
     for name, what in (("one", "the policy `berth` in every study, beside the best of each"),
+                       ("forecast", "when jobs start and end, forecast and as it happened"),
                        ("speed", "how fast it is, beside CLP, task-spooler and Slurm alone"),
                        ("learned", "what real jobs gain from learned speeds and shared GPUs"),
                        ("faults", "what was injected and survived"),
@@ -142,6 +144,9 @@ def render(data):
     one = records.load("reproduce", "one", data)
     if one:
         files["one.md"] = unified.page(one, put(unified.draw(one)))
+    ahead = records.load("reproduce", "forecast", data)
+    if ahead:
+        files["forecast.md"] = forecasts.page(ahead, put(forecasts.draw(ahead)))
     benches = records.load_all("bench", data)
     grown = records.load("speed", "curves", data)
     if benches or grown:
