@@ -19,6 +19,21 @@ void forecaster_release(struct forecaster *forecaster)
     forecaster->jobs = NULL;
 }
 
+void forecaster_inherit(struct forecaster *forecaster, const struct view *view,
+                        const struct forecaster *from)
+{
+    for (job_id id = 0; id < view->job_max; id++) {
+        if (view->jobs[id].state == JOB_FREE || from->of_job[id] == 0)
+            continue;
+        uint32_t at = ++forecaster->used;
+        forecaster->jobs = grow_array(forecaster->jobs, &forecaster->room, at,
+                                      sizeof *forecaster->jobs);
+        forecaster->jobs[at - 1] = from->jobs[from->of_job[id] - 1];
+        forecaster->jobs[at - 1].inherited = true;
+        forecaster->of_job[id] = at;
+    }
+}
+
 /* --- reports ------------------------------------------------------------------------- */
 
 static struct forecaster_job *find_reports(const struct forecaster *forecaster,
@@ -44,6 +59,7 @@ static struct forecaster_job *add_reports(struct forecaster *forecaster, job_id 
     curve_init(&reports->curve, &is_loss);
     rate_model_init(&reports->pace);
     reports->stale = true;
+    reports->inherited = false;
     return reports;
 }
 
@@ -76,9 +92,21 @@ static void note_progress(struct forecaster *forecaster, const struct view *view
     reports->stale = true;
 }
 
+/* Reports that were inherited are those of the job that is adopted. */
+static bool begin_inherited(struct forecaster *forecaster, job_id job)
+{
+    struct forecaster_job *reports = find_reports(forecaster, job);
+    bool inherited = reports && reports->inherited;
+    if (inherited)
+        reports->inherited = false;
+    return inherited;
+}
+
 void forecaster_observe(struct forecaster *forecaster, const struct view *view,
                         const struct event *event)
 {
+    if (event->kind == EVENT_ADOPTED && begin_inherited(forecaster, event->job))
+        return;
     switch (event->kind) {
     case EVENT_SUBMITTED:
     case EVENT_ADOPTED: /* of the slot's previous job */

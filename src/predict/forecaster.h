@@ -56,8 +56,9 @@ struct forecaster_job {
     struct curve curve;
     struct curve_fit fit;
     struct rate_model pace;
-    double first; /* loss of the first report */
-    bool stale;   /* new reports since the fit */
+    double first;   /* loss of the first report */
+    bool stale;     /* new reports since the fit */
+    bool inherited; /* from another forecaster, and not adopted yet */
     uint32_t next_free;
 };
 
@@ -71,6 +72,10 @@ struct forecaster {
 void forecaster_init(struct forecaster *forecaster, uint32_t job_max,
                      struct arena *run);
 void forecaster_release(struct forecaster *forecaster);
+
+/* Know what another one knows of these jobs, which are adopted next. */
+void forecaster_inherit(struct forecaster *forecaster, const struct view *view,
+                        const struct forecaster *from);
 void forecaster_observe(struct forecaster *forecaster, const struct view *view,
                         const struct event *event);
 

@@ -129,6 +129,31 @@ static void an_assumed_curve_loses_its_share_with_every_step(void **state)
 
 WORLD_FIXTURE(1, 8);
 
-RUN_CASES(CASE(the_gain_is_what_the_curve_loses), CASE(noise_widens_the_interval),
+static void what_is_inherited_is_kept_when_the_job_is_adopted(void **state)
+{
+    struct world *w = *state;
+    job_id job = add_job(w, 4, 100);
+    for (double k = 0; k <= 20; k++)
+        report(w, job, k, exp(-k / TAU), 0.5);
+    struct outlook before = look(w, job);
+    struct forecaster other;
+    forecaster_init(&other, w->state.view.job_max, &w->arena);
+    forecaster_inherit(&other, &w->state.view, &forecaster);
+    struct event adopted = { .kind = EVENT_ADOPTED, .job = job };
+    forecaster_observe(&other, &w->state.view, &adopted);
+    struct outlook after = forecaster_outlook(&other, &w->state.view, job);
+    assert_int_equal(after.state, OUTLOOK_FITTED);
+    assert_true(outlook_gain(&before, 20, 4).value ==
+                outlook_gain(&after, 20, 4).value);
+    /* Adopted once more, it may be another job. */
+    forecaster_observe(&other, &w->state.view, &adopted);
+    assert_int_equal(forecaster_outlook(&other, &w->state.view, job).state,
+                     OUTLOOK_SILENT);
+    forecaster_release(&other);
+    forecaster_release(&forecaster);
+}
+
+RUN_CASES(CASE(what_is_inherited_is_kept_when_the_job_is_adopted),
+          CASE(the_gain_is_what_the_curve_loses), CASE(noise_widens_the_interval),
           CASE(states_follow_the_reports), CASE(a_job_that_has_ended_is_forgotten),
           TEST(an_assumed_curve_loses_its_share_with_every_step));

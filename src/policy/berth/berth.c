@@ -538,6 +538,10 @@ static void berth_inherit(void *self, const struct view *view, const void *from)
     work_history_inherit(&berth->history, &other->history);
     fair_shares_inherit(&berth->shares, view, &other->shares);
     inherit_jobs(berth, view, other);
+    forecaster_inherit(&berth->forecaster, view, &other->forecaster);
+    elastic_inherit(&berth->elastic, &other->elastic);
+    berth->can_grow = other->can_grow;
+    berth->decisions = other->decisions;
     berth->aged_debt_gpu_s = other->aged_debt_gpu_s;
     berth->aged_debt_ns = other->aged_debt_ns;
 }

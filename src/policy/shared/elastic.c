@@ -177,6 +177,13 @@ static void catch_up(struct elastic *elastic, const struct view *view)
                             elastic->length_ns;
 }
 
+void elastic_inherit(struct elastic *elastic, const struct elastic *from)
+{
+    elastic->next_ns = from->next_ns;
+    elastic->grow_ns = from->grow_ns;
+    elastic->length_ns = from->length_ns;
+}
+
 void elastic_observe(struct elastic *elastic, const struct view *view,
                      const struct event *event)
 {

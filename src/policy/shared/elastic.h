@@ -113,6 +113,9 @@ struct elastic {
 
 void elastic_init(struct elastic *elastic, const struct view *view, struct arena *run);
 void elastic_release(struct elastic *elastic);
+
+/* Its epochs begin when those of another one would. */
+void elastic_inherit(struct elastic *elastic, const struct elastic *from);
 void elastic_observe(struct elastic *elastic, const struct view *view,
                      const struct event *event);
 
