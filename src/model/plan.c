@@ -257,11 +257,6 @@ bool plan_holds(const struct plan *plan, job_id job)
     return job_runs(j) || j->state == JOB_PLACED || j->next.count > 0;
 }
 
-bool plan_is_full(const struct plan *plan)
-{
-    return plan_gpus_left(plan) == 0;
-}
-
 uint32_t plan_gpus_left(const struct plan *plan)
 {
     return plan->free->gpu_count + plan->vacated_gpu_count;

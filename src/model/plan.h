@@ -81,11 +81,13 @@ bool plan_holds(const struct plan *plan, job_id job);
 /* Is granted, revoked or moved by this plan. */
 bool plan_changes(const struct plan *plan, job_id job);
 
-/* No accelerator is left, neither free nor revoked by this plan. */
-bool plan_is_full(const struct plan *plan);
-
-/* GPUs that are free, or that this plan vacates: no job that asks for more can start. */
+/* GPUs that are free, or revoked by this plan: no job that asks for more can start. */
 uint32_t plan_gpus_left(const struct plan *plan);
+
+static inline bool plan_is_full(const struct plan *plan)
+{
+    return plan_gpus_left(plan) == 0;
+}
 
 /* Something is revoked by this plan and granted to no job yet. */
 bool plan_vacates(const struct plan *plan);
