@@ -16,7 +16,8 @@ names** does.
 
 What intervals are set right by (a shift counts by how many waits do not overlap: n / (n + 10); intervals are 1.3 times as wide as
 far as it does not count) was chosen on seeds 201 to 203 of `mixed`; windows and sizes of clusters of the traces so that jobs
-wait.
+wait. Under `las` and `srtf` hardly any job waits when it is submitted, so there is nothing to say of starts at most places. By horizon
+forecasts are counted by their median.
 """
 
 LIMITS = """\
@@ -48,6 +49,10 @@ def shown(cell, figure):
     return words.figure(row["unit"], row["measured"]) if row else words.BLANK
 
 
+def number(cell):
+    return words.count(round(cell["forecasts"]["measured"]))
+
+
 def met(*rows):
     """Of the rows that there are."""
     there = [row for row in rows if row]
@@ -63,12 +68,12 @@ def judged(cells):
         if workload != "all":
             continue
         off = [cell.get(f"coverage_off_{bucket}") for bucket, _ in BUCKETS]
-        rows.append((f"`{policy}`", target + "s", shown(cell, "forecasts"),
+        rows.append((f"`{policy}`", target + "s", number(cell),
                      shown(cell, "coverage"), met(cell.get("coverage_off")),
-                     *(f"± {row['measured'] * 100:.0f} points" if row else words.BLANK
+                     *(f"{row['measured'] * 100:.0f} points" if row else words.BLANK
                        for row in off), met(*off)))
     return words.table(("policy", "of", "forecasts", "coverage", "75 to 85 %",
-                        *(name for _, name in BUCKETS), "all within 9 points of 79 %"),
+                        *(f"{name}, off 79 % by" for _, name in BUCKETS), "all within 9 points"),
                        rows, (2, 3, 5, 6, 7, 8))
 
 
@@ -78,7 +83,7 @@ def targets(cells):
     for (workload, policy, target), cell in cells.items():
         if workload == "all":
             continue
-        rows.append((f"`{workload}`", f"`{policy}`", target + "s", shown(cell, "forecasts"),
+        rows.append((f"`{workload}`", f"`{policy}`", target + "s", number(cell),
                      loss(cell, "pinball_sizes"), loss(cell, "pinball_names"),
                      loss(cell, "pinball"), shown(cell, "baseline"), shown(cell, "coverage_raw"),
                      shown(cell, "coverage"), shown(cell, "absent")))
