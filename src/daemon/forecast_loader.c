@@ -132,7 +132,7 @@ static void note_waits(struct forecasts *forecasts, uint32_t gpus, int64_t submi
                        int64_t start_ns, int64_t end_ns)
 {
     const struct engine *engine = &forecasts->scheduler->engine;
-    struct forecast_kind *kind = forecasts_find_kind(forecasts, engine->policy->name);
+    struct forecast_policy *kind = forecasts_find_kind(forecasts, engine->policy->name);
     if (!kind)
         return;
     if (start_ns - submit_ns > WAITED_NS)
@@ -232,7 +232,7 @@ static bool load_jobs(struct forecast_loader *loader)
 static void keep_row(void *context, const struct forecast_row *row)
 {
     struct forecast_loader *loader = context;
-    struct forecast_kind *kind = forecasts_find_kind(loader->forecasts, row->policy);
+    struct forecast_policy *kind = forecasts_find_kind(loader->forecasts, row->policy);
     if (!kind)
         return;
     loader->rows = grow_array(loader->rows, &loader->row_room, loader->row_count + 1,
@@ -273,7 +273,7 @@ static void list_events(struct forecast_loader *loader)
 }
 
 static void mark_job(struct forecasts *forecasts, const struct forecast_row *row,
-                     struct forecast_kind *kind, uint64_t number)
+                     struct forecast_policy *kind, uint64_t number)
 {
     job_id job = scheduler_find(forecasts->scheduler, row->job);
     if (job == JOB_NONE || job >= forecasts->mark_count || row->over_ns >= 0)
@@ -289,7 +289,7 @@ static void mark_job(struct forecasts *forecasts, const struct forecast_row *row
 static void replay_event(struct forecast_loader *loader, const struct load_event *event)
 {
     const struct forecast_row *row = &loader->rows[event->row];
-    struct forecast_kind *kind = forecasts_find_kind(loader->forecasts, row->policy);
+    struct forecast_policy *kind = forecasts_find_kind(loader->forecasts, row->policy);
     struct forecast_choice *choice = kind->choices[row->target];
     struct forecast_shown shown;
     uint64_t *number = &loader->numbers[event->row];

@@ -24,7 +24,7 @@
 
 struct forecast_worker {
     struct scheduler *scheduler;
-    struct history *history;
+    struct forecast_history *history;
     uv_thread_t thread;
     uv_async_t finished;
     struct forecast_task *waiting;
@@ -164,7 +164,7 @@ static void on_finished(uv_async_t *handle)
 }
 
 struct forecast_worker *forecast_worker_new(struct scheduler *scheduler,
-                                            struct history *history)
+                                            struct forecast_history *history)
 {
     struct forecast_worker *worker = memory_checked(calloc(1, sizeof *worker));
     worker->scheduler = scheduler;

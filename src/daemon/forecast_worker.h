@@ -19,7 +19,7 @@ struct engine;
 struct error;
 struct forecast_task;
 struct forecast_worker;
-struct history;
+struct forecast_history;
 struct scheduler;
 
 #define FORECAST_TASKS_MAX 64 /* that wait */
@@ -42,7 +42,7 @@ struct forecast_task {
 
 /* 'history' is frozen while a task is worked on. */
 struct forecast_worker *forecast_worker_new(struct scheduler *scheduler,
-                                            struct history *history);
+                                            struct forecast_history *history);
 
 /* -EBUSY: too many wait. */
 int forecast_worker_add(struct forecast_worker *worker, struct forecast_task *task,

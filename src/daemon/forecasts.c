@@ -36,7 +36,7 @@ static const char no_history[] =
 struct forecast_pass_task {
     struct forecast_task task;
     struct forecasts *forecasts; /* NULL: nobody wants it any more */
-    struct forecast_kind *kind;
+    struct forecast_policy *kind;
     struct start_releases releases;
     struct start_times times;
     int status;
@@ -45,15 +45,15 @@ struct forecast_pass_task {
 
 /* --- kinds ------------------------------------------------------------------------------ */
 
-struct forecast_kind *forecasts_find_kind(struct forecasts *forecasts,
-                                          const char *policy)
+struct forecast_policy *forecasts_find_kind(struct forecasts *forecasts,
+                                            const char *policy)
 {
     for (uint32_t i = 0; i < forecasts->kind_count; i++)
         if (strcmp(forecasts->kinds[i].policy, policy) == 0)
             return &forecasts->kinds[i];
     if (forecasts->kind_count == FORECAST_KINDS_MAX)
         return NULL;
-    struct forecast_kind *kind = &forecasts->kinds[forecasts->kind_count++];
+    struct forecast_policy *kind = &forecasts->kinds[forecasts->kind_count++];
     snprintf(kind->policy, sizeof kind->policy, "%s", policy);
     for (uint32_t t = 0; t < FORECAST_TARGETS; t++)
         kind->choices[t] = memory_checked(calloc(1, sizeof *kind->choices[t]));
@@ -109,7 +109,7 @@ static void note_end(struct forecasts *forecasts, const struct view *view,
                      struct forecast_mark *mark, const struct job *job,
                      const struct event *event)
 {
-    struct forecast_kind *kind =
+    struct forecast_policy *kind =
         forecasts_find_kind(forecasts, forecasts->scheduler->engine.policy->name);
     bool cancelled =
         job->leaving || event->kind == EVENT_DROPPED || event->kind == EVENT_CANCELLED;
@@ -163,7 +163,7 @@ static void keep_first(struct forecasts *forecasts, const struct job *job,
                        struct forecast_mark *mark, enum forecast_row_target target,
                        const double forward_s[QUANTILE_COUNT])
 {
-    struct forecast_kind *kind = forecasts->times_kind;
+    struct forecast_policy *kind = forecasts->times_kind;
     struct forecast_shown shown;
     struct error err;
     if (mark->of[target].made)
@@ -299,7 +299,7 @@ static void work_pass(struct forecast_task *task, struct engine *engine,
                       const char *settings)
 {
     struct forecast_pass_task *pass = (struct forecast_pass_task *)task;
-    const struct history *history = &pass->forecasts->history;
+    const struct forecast_history *history = &pass->forecasts->history;
     struct start_setup setup = { .settings = settings,
                                  .times = &history->times,
                                  .arrivals = &history->arrivals,
@@ -352,7 +352,7 @@ static void begin_pass(struct forecasts *forecasts)
     if (forecasts->task || forecasts->loader || !forecasts->marks ||
         !scheduler->alive || scheduler->engine.state.live_count == 0)
         return;
-    struct forecast_kind *kind =
+    struct forecast_policy *kind =
         forecasts_find_kind(forecasts, scheduler->engine.policy->name);
     if (!kind)
         return;
@@ -415,7 +415,7 @@ static const struct job_times *find_times(const struct forecasts *forecasts,
 }
 
 /* Set right by earlier forecasts of this kind. */
-static void correct(struct forecasts *forecasts, struct forecast_kind *kind,
+static void correct(struct forecasts *forecasts, struct forecast_policy *kind,
                     enum forecast_row_target target, const struct start_times *times,
                     const struct job_times *of, uint32_t gpus, int64_t since_ns,
                     struct expected_time *ret)
@@ -489,7 +489,7 @@ void forecasts_correct_start(struct forecasts *forecasts, const struct job_times
                              const struct start_times *of, uint32_t gpus,
                              struct expected_time *ret_start)
 {
-    struct forecast_kind *kind =
+    struct forecast_policy *kind =
         forecasts_find_kind(forecasts, forecasts->scheduler->engine.policy->name);
     *ret_start = (struct expected_time){ 0 };
     if (kind)
@@ -501,7 +501,7 @@ struct forecast_worker *forecasts_worker(const struct forecasts *forecasts)
     return forecasts->worker;
 }
 
-const struct history *forecasts_history(const struct forecasts *forecasts)
+const struct forecast_history *forecasts_history(const struct forecasts *forecasts)
 {
     return &forecasts->history;
 }

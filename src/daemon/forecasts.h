@@ -19,7 +19,7 @@ struct buf;
 struct engine;
 struct forecasts;
 struct forecast_worker;
-struct history;
+struct forecast_history;
 struct prometheus;
 struct scheduler;
 struct start_conditions;
@@ -75,7 +75,7 @@ void forecasts_free_releases(struct start_releases *releases);
 
 /* For other tasks of the thread. */
 struct forecast_worker *forecasts_worker(const struct forecasts *forecasts);
-const struct history *forecasts_history(const struct forecasts *forecasts);
+const struct forecast_history *forecasts_history(const struct forecasts *forecasts);
 
 /* How the last pass went. */
 struct forecasts_status {

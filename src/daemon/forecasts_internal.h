@@ -10,7 +10,7 @@
 #define FORECAST_KINDS_MAX 64 /* policies */
 
 /* Forecasts under one policy. */
-struct forecast_kind {
+struct forecast_policy {
     char policy[64];
     struct forecast_choice *choices[FORECAST_TARGETS];
 };
@@ -19,7 +19,7 @@ struct forecast_kind {
 struct forecast_mark {
     uint64_t job;
     struct {
-        struct forecast_kind *kind;
+        struct forecast_policy *kind;
         uint64_t number; /* there */
         bool made, over;
     } of[FORECAST_TARGETS];
@@ -38,9 +38,9 @@ struct forecasts {
     bool is_off;
     struct forecast_worker *worker;
     struct forecast_rows *rows;
-    struct history history;
+    struct forecast_history history;
     struct forecast_loader *loader; /* while history is read from the store, or NULL */
-    struct forecast_kind kinds[FORECAST_KINDS_MAX];
+    struct forecast_policy kinds[FORECAST_KINDS_MAX];
     uint32_t kind_count;
     struct forecast_mark *marks; /* by slot, of the present engine; or NULL */
     uint32_t mark_count;
@@ -50,7 +50,7 @@ struct forecasts {
     bool changed;                    /* since the last snapshot           */
     int64_t next_ns;                 /* no pass begins before, on the steady clock */
     struct start_times times;        /* of the last pass                  */
-    struct forecast_kind *times_kind;
+    struct forecast_policy *times_kind;
     struct expected_job *expected; /* by number in 'times', once they were asked for */
     struct forecast_quality quality[FORECAST_TARGETS]; /* at that time */
     struct forecasts_status status;
@@ -60,8 +60,8 @@ struct forecasts {
 };
 
 /* The kind of a policy, made if it is new; NULL: there are too many. */
-struct forecast_kind *forecasts_find_kind(struct forecasts *forecasts,
-                                          const char *policy);
+struct forecast_policy *forecasts_find_kind(struct forecasts *forecasts,
+                                            const char *policy);
 
 /* Read what is known of ended jobs, little by little; then loaded() is called. */
 void forecast_loader_start(struct forecasts *forecasts,

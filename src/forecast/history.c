@@ -13,21 +13,22 @@ struct history_entry {
     double work_s;
 };
 
-void history_init(struct history *history)
+void history_init(struct forecast_history *history)
 {
-    *history = (struct history){ 0 };
+    *history = (struct forecast_history){ 0 };
     run_times_init(&history->times);
 }
 
-void history_release(struct history *history)
+void history_release(struct forecast_history *history)
 {
     run_times_release(&history->times);
     arrivals_release(&history->arrivals);
     free(history->aside);
-    *history = (struct history){ 0 };
+    *history = (struct forecast_history){ 0 };
 }
 
-static void add_entry(struct history *history, const struct history_entry *entry)
+static void add_entry(struct forecast_history *history,
+                      const struct history_entry *entry)
 {
     if (entry->ended)
         run_times_add(&history->times, &entry->job, entry->work_s);
@@ -35,7 +36,8 @@ static void add_entry(struct history *history, const struct history_entry *entry
         arrivals_add(&history->arrivals, &entry->job);
 }
 
-static void take_entry(struct history *history, const struct history_entry *entry)
+static void take_entry(struct forecast_history *history,
+                       const struct history_entry *entry)
 {
     if (history->frozen == 0) {
         add_entry(history, entry);
@@ -48,23 +50,24 @@ static void take_entry(struct history *history, const struct history_entry *entr
     history->aside[history->aside_count++] = *entry;
 }
 
-void history_submitted(struct history *history, const struct job *job)
+void history_submitted(struct forecast_history *history, const struct job *job)
 {
     take_entry(history, &(struct history_entry){ .job = *job });
 }
 
-void history_ended(struct history *history, const struct job *job, double work_s)
+void history_ended(struct forecast_history *history, const struct job *job,
+                   double work_s)
 {
     take_entry(history,
                &(struct history_entry){ .job = *job, .ended = true, .work_s = work_s });
 }
 
-void history_freeze(struct history *history)
+void history_freeze(struct forecast_history *history)
 {
     history->frozen++;
 }
 
-void history_thaw(struct history *history)
+void history_thaw(struct forecast_history *history)
 {
     assert(history->frozen > 0);
     if (--history->frozen > 0)

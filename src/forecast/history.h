@@ -21,7 +21,7 @@
 
 struct history_entry;
 
-struct history {
+struct forecast_history {
     struct run_times times;
     struct arrivals arrivals;
     struct history_entry *aside;
@@ -29,13 +29,14 @@ struct history {
     uint32_t frozen; /* times */
 };
 
-void history_init(struct history *history);
-void history_release(struct history *history);
+void history_init(struct forecast_history *history);
+void history_release(struct forecast_history *history);
 
-void history_submitted(struct history *history, const struct job *job);
+void history_submitted(struct forecast_history *history, const struct job *job);
 
 /* It has ended, after so much work (run_times_work_s()). */
-void history_ended(struct history *history, const struct job *job, double work_s);
+void history_ended(struct forecast_history *history, const struct job *job,
+                   double work_s);
 
-void history_freeze(struct history *history);
-void history_thaw(struct history *history);
+void history_freeze(struct forecast_history *history);
+void history_thaw(struct forecast_history *history);

@@ -55,7 +55,7 @@ struct start_setup {
     uint64_t event_max;              /* of all replicates; 0: START_EVENTS    */
     uint64_t seed;
     const struct start_releases *releases; /* or NULL */
-    bool sizes_only;  /* run times are those of jobs of the same size, of all users */
+    bool sizes_only; /* run times are those of jobs of the same size, of all users */
     bool
         starts_only; /* ends are not asked for, nor told: running jobs are of no interest */
     const atomic_bool *cancelled; /* or NULL: when it becomes true, -ECANCELED      */

@@ -196,7 +196,7 @@ static int apply_change(struct engine *engine, const struct ahead_change *change
 static double play(struct ahead *ahead, const struct engine *engine,
                    const char *settings, double ahead_s, bool changed)
 {
-    const struct history *history = forecasts_history(ahead->forecasts);
+    const struct forecast_history *history = forecasts_history(ahead->forecasts);
     struct start_times times;
     struct start_setup setup = {
         .settings = settings,
@@ -271,7 +271,7 @@ static void play_ahead(struct forecast_task *task, struct engine *engine,
     struct engine_snapshot changed = { 0 };
     struct arena arena;
     const char *changed_settings;
-    const struct history *history = forecasts_history(ahead->forecasts);
+    const struct forecast_history *history = forecasts_history(ahead->forecasts);
     arena_init(&arena, 0);
     if (history->times.count < RUN_TIMES_ENOUGH)
         ahead->status = error_set(&ahead->err, -ENODATA,

@@ -127,7 +127,7 @@ static void try_job(struct forecast_task *task, struct engine *engine,
                     const char *settings)
 {
     struct dry_run *dry_run = (struct dry_run *)task;
-    const struct history *history = forecasts_history(dry_run->forecasts);
+    const struct forecast_history *history = forecasts_history(dry_run->forecasts);
     struct error err;
     struct start_setup setup = { .settings = settings,
                                  .times = &history->times,

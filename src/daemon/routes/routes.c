@@ -267,10 +267,10 @@ static const struct route own_routes[] = {
 };
 
 static const struct route *const tables[] = {
-    submission_routes,  query_routes,       server_routes,  own_routes,
-    job_history_routes, dashboard_routes,   flow_routes,    progress_routes,
-    limit_routes,       bulk_cancel_routes, token_routes,   rate_routes,
-    export_routes,      forecast_routes,    explain_routes, ahead_routes,
+    submission_routes,     query_routes,       server_routes,  own_routes,
+    job_history_routes,    dashboard_routes,   flow_routes,    progress_routes,
+    limit_routes,          bulk_cancel_routes, token_routes,   rate_routes,
+    export_routes,         forecast_routes,    explain_routes, ahead_routes,
     export_cluster_routes,
 };
 
