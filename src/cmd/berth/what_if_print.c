@@ -98,8 +98,12 @@ static void print_trust(const struct what_if *what, FILE *file)
                     trust.jct_p95.replayed, trust.jct_p95.change);
     text_table_show(&table, file);
     text_table_release(&table);
-    fprintf(file, "%u job%s, replayed under %s\n", trust.job_count,
+    fprintf(file, "%u job%s, replayed under %s", trust.job_count,
             trust.job_count == 1 ? "" : "s", what->policy);
+    double rejected = summary_value(&what->runs[0].result.summary, "jobs.rejected");
+    if (rejected > 0) /* there were other nodes then */
+        fprintf(file, "; %.0f can never run on these nodes", rejected);
+    fputc('\n', file);
 }
 
 static bool is_all_zero(const struct what_if_difference *difference)
