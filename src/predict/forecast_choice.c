@@ -77,6 +77,7 @@ void forecast_choice_resolve(struct forecast_choice *choice, uint64_t number,
     if (!record)
         return;
     record->over = true;
+    choice->has_best = false;
     record->happened_s = (double)(at_ns - record->made_ns) * 1e-9;
     for (uint32_t m = 0; m < FORECAST_METHODS; m++)
         if (record->has[m])
@@ -195,6 +196,17 @@ static bool forecast_both(const struct forecast_choice *choice, uint32_t gpus,
     return record->has[FORECAST_FORWARD] || record->has[FORECAST_BASELINE];
 }
 
+/* The same for all forecasts of one moment, until another has turned out. */
+static enum forecast_method find_best(struct forecast_choice *choice, int64_t now_ns)
+{
+    if (!choice->has_best || choice->best_ns != now_ns) {
+        choice->best = forecast_choice_best(choice, now_ns);
+        choice->best_ns = now_ns;
+        choice->has_best = true;
+    }
+    return choice->best;
+}
+
 /* Set both right, and choose. */
 static void choose(struct forecast_choice *choice, int64_t now_ns,
                    struct choice_record *record, struct forecast_shown *ret_shown)
@@ -208,7 +220,7 @@ static void choose(struct forecast_choice *choice, int64_t now_ns,
     if (!record->has[FORECAST_FORWARD])
         record->shown = FORECAST_BASELINE;
     else if (record->has[FORECAST_BASELINE])
-        record->shown = forecast_choice_best(choice, now_ns);
+        record->shown = find_best(choice, now_ns);
     *ret_shown = (struct forecast_shown){ .method = record->shown,
                                           .corrected = corrected[record->shown] };
     memcpy(ret_shown->waits_s, record->waits_s[record->shown],
@@ -242,6 +254,9 @@ uint64_t forecast_choice_add(struct forecast_choice *choice, int64_t now_ns,
         if (record.has[m])
             record.numbers[m] =
                 calibration_add(&choice->calibrations[m], now_ns, raw_s[m]);
-    choice->records[choice->count % CALIBRATION_FORECASTS] = record;
+    struct choice_record *kept =
+        &choice->records[choice->count % CALIBRATION_FORECASTS];
+    choice->has_best = choice->has_best && !kept->over; /* one less to compare */
+    *kept = record;
     return choice->count++;
 }

@@ -74,6 +74,9 @@ struct forecast_choice {
     struct choice_record records[CALIBRATION_FORECASTS]; /* a ring */
     uint64_t count;                                      /* ever added */
     struct choice_waits sizes[CHOICE_SIZES];             /* 0: of all sizes */
+    enum forecast_method best; /* at 'best_ns', if 'has_best' */
+    int64_t best_ns;
+    bool has_best;
 };
 
 /* A wait of a job of this size is over, whether or not it was forecast. */
