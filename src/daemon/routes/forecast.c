@@ -149,30 +149,43 @@ static void write_job(const struct daemon_view *facts, const struct caller *call
     json_write_close(body, '}');
 }
 
-/* Is the job one of "3,17,4"?  All are of NULL. */
-static bool is_asked(const char *ids, uint64_t job)
+/* The jobs of "3,17,4", in order; all are asked for without a list. */
+struct asked_jobs {
+    uint64_t *ids;
+    uint32_t count;
+    bool all;
+};
+
+static int compare_ids(const void *a, const void *b)
 {
-    uint64_t id = 0;
-    for (const char *text = ids; text && *text;) {
-        size_t count = strcspn(text, ",");
-        if (target_id(text, count, &id) && id == job)
-            return true;
-        text += count + (text[count] == ',');
-    }
-    return !ids;
+    uint64_t first = *(const uint64_t *)a;
+    uint64_t second = *(const uint64_t *)b;
+    return (first > second) - (first < second);
 }
 
-static bool check_ids(const char *ids, struct http_reply *reply)
+static bool is_asked(const struct asked_jobs *asked, uint64_t job)
 {
-    uint64_t id;
+    return asked->all || bsearch(&job, asked->ids, asked->count, sizeof *asked->ids,
+                                 compare_ids) != NULL;
+}
+
+static bool read_asked(struct asked_jobs *asked, const struct http_request *request,
+                       struct http_reply *reply)
+{
+    const char *ids = http_query(request, "ids");
+    *asked = (struct asked_jobs){ .all = !ids };
+    if (!ids)
+        return true;
+    asked->ids = arena_array(request->arena, uint64_t, strlen(ids) / 2 + 1);
     for (const char *text = ids; text; text = *text ? text + 1 : NULL) {
         size_t count = strcspn(text, ",");
-        if (!target_id(text, count, &id)) {
+        if (!target_id(text, count, &asked->ids[asked->count++])) {
             http_reply_error(reply, 400, "ids", "ids: want numbers of jobs, 3,17,4");
             return false;
         }
         text += count;
     }
+    qsort(asked->ids, asked->count, sizeof *asked->ids, compare_ids);
     return true;
 }
 
@@ -181,9 +194,9 @@ static void show_forecast(struct routes *routes, const struct http_request *requ
 {
     (void)id;
     struct daemon_view facts;
-    const char *ids = http_query(request, "ids");
+    struct asked_jobs asked;
     const struct state *state = routes_need_engine(routes, &facts, reply);
-    if (!state || (ids && !check_ids(ids, reply)))
+    if (!state || !read_asked(&asked, request, reply))
         return;
     struct caller caller = routes_caller(request);
     struct db_query *query = db_prepare(
@@ -194,7 +207,7 @@ static void show_forecast(struct routes *routes, const struct http_request *requ
     json_write_open(&reply->body, "jobs", '[');
     while (db_next(query, NULL) == 1) {
         uint64_t number = (uint64_t)db_get_int(query, 0);
-        job_id job = is_asked(ids, number) ? state_find(state, number) : JOB_NONE;
+        job_id job = is_asked(&asked, number) ? state_find(state, number) : JOB_NONE;
         if (job != JOB_NONE)
             write_job(&facts, &caller, query, job, &reply->body);
     }
