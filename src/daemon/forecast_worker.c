@@ -19,6 +19,7 @@
 #include "forecast/history.h"
 
 #define LOWEST_PRIORITY 19
+#define INTERRUPTIONS_MAX 3
 #define LOST_NS \
     (5 * NS_PER_S) /* after which a thread that was told to stop is given up */
 
@@ -33,24 +34,28 @@ struct forecast_worker {
     struct engine_snapshot snapshot;
     char *settings; /* of the snapshot's policy, or NULL */
     int64_t copy_ns;
+    bool interrupted;    /* the task, by one that is urgent */
+    uint32_t last_owner; /* whose task was begun last       */
     bool lost;
 
     uv_mutex_t mutex;
     uv_cond_t changed;
     struct forecast_task *given; /* to the thread, until it is done with it */
+    int result;                  /* of the last                             */
     bool ended;                  /* the thread is to end                    */
 };
 
 /* --- in the thread -------------------------------------------------------------------- */
 
-static void work_on(struct forecast_worker *worker, struct forecast_task *task)
+static int work_on(struct forecast_worker *worker, struct forecast_task *task)
 {
     int64_t began_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
     if (task->prepare)
         task->prepare(task, &worker->snapshot.engine);
     engine_adopt_jobs(&worker->snapshot.engine);
-    task->work(task, &worker->snapshot.engine, worker->settings);
+    int r = task->work(task, &worker->snapshot.engine, worker->settings);
     task->took_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+    return r;
 }
 
 static void run_thread(void *context)
@@ -65,8 +70,9 @@ static void run_thread(void *context)
             continue;
         }
         uv_mutex_unlock(&worker->mutex);
-        work_on(worker, task);
+        int r = work_on(worker, task);
         uv_mutex_lock(&worker->mutex);
+        worker->result = r;
         worker->given = NULL;
         uv_cond_broadcast(&worker->changed);
         uv_async_send(&worker->finished);
@@ -84,12 +90,21 @@ static bool is_given(struct forecast_worker *worker)
     return given;
 }
 
-/* Those that are urgent first, then in the order in which they were added. */
+/* Those that are urgent first, then those of another user than the last. */
+static bool goes_before(const struct forecast_worker *worker,
+                        const struct forecast_task *a, const struct forecast_task *b)
+{
+    if (a->urgent != b->urgent)
+        return a->urgent;
+    return a->owner != worker->last_owner && b->owner == worker->last_owner;
+}
+
+/* Where nothing says more, in the order in which they were added. */
 static struct forecast_task *take_first(struct forecast_worker *worker)
 {
     struct forecast_task **first = &worker->waiting;
     for (struct forecast_task **at = first; *at; at = &(*at)->next)
-        if ((*at)->urgent && !(*first)->urgent)
+        if (goes_before(worker, *at, *first))
             first = at;
     struct forecast_task *task = *first;
     if (task) {
@@ -117,10 +132,15 @@ static int take_snapshot(struct forecast_worker *worker, uint32_t more_jobs,
     return r;
 }
 
-static void fail_task(struct forecast_task *task, int status, const char *why)
+static void say_status(struct forecast_task *task, int status, const char *why)
 {
     task->status = status;
     snprintf(task->why, sizeof task->why, "%s", why);
+}
+
+static void fail_task(struct forecast_task *task, int status, const char *why)
+{
+    say_status(task, status, why);
     task->done(task);
 }
 
@@ -129,19 +149,32 @@ static void begin_next(struct forecast_worker *worker)
     struct forecast_task *task;
     struct error err = { "" };
     while (!worker->task && (task = take_first(worker))) {
-        int r = task->cancelled ? error_set(&err, -ECANCELED, "cancelled")
-                                : take_snapshot(worker, task->more_jobs, &err);
+        int r = task->dropped ? error_set(&err, -ECANCELED, "cancelled")
+                              : take_snapshot(worker, task->more_jobs, &err);
         if (r < 0) {
             fail_task(task, r, err.text);
             continue;
         }
         history_freeze(worker->history);
         worker->task = task;
+        worker->last_owner = task->owner;
+        worker->interrupted = false;
         uv_mutex_lock(&worker->mutex);
         worker->given = task;
         uv_cond_broadcast(&worker->changed);
         uv_mutex_unlock(&worker->mutex);
     }
+}
+
+/* It is begun anew, before the others that are not urgent. */
+static void put_back(struct forecast_worker *worker, struct forecast_task *task)
+{
+    task->interruptions++;
+    task->cancelled = false;
+    task->next = worker->waiting;
+    worker->waiting = task;
+    worker->waiting_count++;
+    worker->last_owner = FORECAST_OWNER_NONE;
 }
 
 /* The thread has done its task. */
@@ -153,7 +186,10 @@ static void finish_task(struct forecast_worker *worker)
     worker->task = NULL;
     history_thaw(worker->history);
     engine_snapshot_release(&worker->snapshot);
-    task->done(task);
+    if (worker->interrupted && worker->result == -ECANCELED && !task->dropped)
+        put_back(worker, task);
+    else
+        task->done(task);
 }
 
 static void on_finished(uv_async_t *handle)
@@ -179,13 +215,41 @@ struct forecast_worker *forecast_worker_new(struct scheduler *scheduler,
     return worker;
 }
 
+void forecast_task_drop(struct forecast_task *task)
+{
+    task->dropped = true;
+    task->cancelled = true;
+}
+
+static uint32_t count_of_user(const struct forecast_worker *worker, uint32_t owner)
+{
+    uint32_t count = worker->task && worker->task->owner == owner;
+    for (const struct forecast_task *task = worker->waiting; task; task = task->next)
+        count += task->owner == owner;
+    return count;
+}
+
+static void interrupt(struct forecast_worker *worker)
+{
+    struct forecast_task *task = worker->task;
+    if (!task || task->urgent || task->interruptions == INTERRUPTIONS_MAX)
+        return;
+    worker->interrupted = true;
+    task->cancelled = true;
+}
+
 int forecast_worker_add(struct forecast_worker *worker, struct forecast_task *task,
                         struct error *err)
 {
     struct forecast_task **last = &worker->waiting;
     if (worker->lost)
         return error_set(err, -EBUSY, "playing forward hangs in the policy");
-    if (worker->waiting_count == FORECAST_TASKS_MAX)
+    if (task->owner != FORECAST_OWNER_NONE &&
+        count_of_user(worker, task->owner) >= FORECAST_TASKS_OF_USER)
+        return error_set(err, -EBUSY,
+                         "%d requests of this user wait for forecasts: try again later",
+                         FORECAST_TASKS_OF_USER);
+    if (worker->waiting_count >= FORECAST_TASKS_MAX)
         return error_set(err, -EBUSY,
                          "%d other requests wait for forecasts: try again later",
                          FORECAST_TASKS_MAX);
@@ -195,9 +259,9 @@ int forecast_worker_add(struct forecast_worker *worker, struct forecast_task *ta
     task->status = 0;
     *last = task;
     worker->waiting_count++;
-    if (task->urgent && worker->task && !worker->task->urgent)
-        worker->task->cancelled = true; /* it can be made again */
-    uv_async_send(&worker->finished);   /* the task begins in the loop's next turn */
+    if (task->urgent)
+        interrupt(worker);
+    uv_async_send(&worker->finished); /* the task begins in the loop's next turn */
     return 0;
 }
 
@@ -213,9 +277,10 @@ int64_t forecast_worker_copy_ns(const struct forecast_worker *worker)
 
 void forecast_worker_cancel(struct forecast_worker *worker)
 {
+    static const char begins_anew[] = "berthd begins anew";
     struct forecast_task *task;
     if (worker->task)
-        worker->task->cancelled = true;
+        forecast_task_drop(worker->task);
     uv_mutex_lock(&worker->mutex);
     int64_t until_ns = clock_now_ns() + LOST_NS;
     while (worker->given && clock_now_ns() < until_ns)
@@ -225,9 +290,11 @@ void forecast_worker_cancel(struct forecast_worker *worker)
     if (worker->lost && worker->task)
         fprintf(stderr, "berthd: the policy does not stop deciding in a forecast; "
                         "there are no more of them\n");
+    else if (worker->task)
+        say_status(worker->task, -ECANCELED, begins_anew);
     finish_task(worker);
     while ((task = take_first(worker)))
-        fail_task(task, -ECANCELED, "berthd begins anew");
+        fail_task(task, -ECANCELED, begins_anew);
 }
 
 void forecast_worker_stop(struct forecast_worker *worker)

@@ -5,9 +5,11 @@
  *     task->work(task, engine)                 in the thread: 'engine' is a snapshot
  *     task->done(task)                         in the loop again
  *
- * One task is worked on at a time, those for which a client waits first.  Of the loop's time a task
- * takes no more than the snapshot, which is taken when the task begins.  The thread has the lowest
- * priority, so that jobs and decisions go before it.
+ * One task is worked on at a time, those for which a client waits first; of these, and of the
+ * others, users have theirs in turn.  One for which no client waits is interrupted by one that is
+ * urgent, and begun anew after it, a few times at most.  Of the loop's time a task takes no more than
+ * the snapshot, which is taken when the task begins.  The thread has the lowest priority, so that
+ * jobs and decisions go before it.
  */
 #pragma once
 
@@ -22,18 +24,24 @@ struct forecast_worker;
 struct forecast_history;
 struct scheduler;
 
-#define FORECAST_TASKS_MAX 64 /* that wait */
+#define FORECAST_TASKS_MAX 64          /* that wait               */
+#define FORECAST_TASKS_OF_USER 4       /* that wait or are worked on */
+#define FORECAST_OWNER_NONE UINT32_MAX /* berthd's own */
 
 struct forecast_task {
     /* Optional.  In the thread, before the snapshot's policy is told of the live jobs. */
     void (*prepare)(struct forecast_task *task, struct engine *engine);
-    void (*work)(struct forecast_task *task, struct engine *engine,
-                 const char *settings);
+    /* -ECANCELED: it was interrupted, and can be begun anew. */
+    int (*work)(struct forecast_task *task, struct engine *engine,
+                const char *settings);
     void (*done)(struct forecast_task *task); /* it may be freed there */
     bool urgent;                              /* a client waits        */
+    uint32_t owner; /* the user who asks, or FORECAST_OWNER_NONE */
     uint32_t
         more_jobs; /* room in the snapshot for so many that are yet to be submitted */
-    atomic_bool cancelled; /* by anybody: work() is to end soon, or is not begun */
+    atomic_bool cancelled; /* work() is to end soon */
+    bool dropped;          /* it is not begun, nor begun anew: forecast_task_drop() */
+    uint32_t interruptions;
     int status; /* negative: it was not worked on: -ECANCELED, or the reason */
     char why[240];
     int64_t took_ns; /* processor time of the thread */
@@ -44,7 +52,10 @@ struct forecast_task {
 struct forecast_worker *forecast_worker_new(struct scheduler *scheduler,
                                             struct forecast_history *history);
 
-/* -EBUSY: too many wait. */
+/* Nobody wants it any more: it ends soon, or is not begun; then done() is called all the same. */
+void forecast_task_drop(struct forecast_task *task);
+
+/* -EBUSY: too many wait, or too many of this user. */
 int forecast_worker_add(struct forecast_worker *worker, struct forecast_task *task,
                         struct error *err);
 

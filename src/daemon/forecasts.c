@@ -36,9 +36,9 @@ static const char no_history[] =
 struct forecast_pass_task {
     struct forecast_task task;
     struct forecasts *forecasts; /* NULL: nobody wants it any more */
-    struct forecast_policy *kind;
     struct start_releases releases;
     struct start_times times;
+    const struct policy *policy; /* of the snapshot */
     int status;
     struct error err;
 };
@@ -211,7 +211,8 @@ static void keep_first_forecasts(struct forecasts *forecasts)
     }
 }
 
-static void take_times(struct forecasts *forecasts, struct forecast_pass_task *pass)
+static void take_times(struct forecasts *forecasts, struct forecast_pass_task *pass,
+                       struct forecast_policy *kind)
 {
     start_times_release(&forecasts->times);
     free(forecasts->expected);
@@ -219,7 +220,7 @@ static void take_times(struct forecasts *forecasts, struct forecast_pass_task *p
     forecasts->expected =
         memory_checked(calloc(pass->times.count + 1, sizeof *forecasts->expected));
     pass->times = (struct start_times){ 0 };
-    forecasts->times_kind = pass->kind;
+    forecasts->times_kind = kind;
     struct forecasts_status *status = &forecasts->status;
     status->made = forecasts->times.count > 0;
     status->made_ns = forecasts->times.made_ns;
@@ -230,7 +231,7 @@ static void take_times(struct forecasts *forecasts, struct forecast_pass_task *p
     forecasts->reason[0] = '\0';
     for (uint32_t t = 0; t < FORECAST_TARGETS; t++)
         forecasts->quality[t] =
-            forecast_choice_quality(pass->kind->choices[t], status->made_ns);
+            forecast_choice_quality(kind->choices[t], status->made_ns);
     if (forecasts->times.count > 0)
         keep_first_forecasts(forecasts);
     else if (forecasts->scheduler->engine.state.live_count > 0)
@@ -295,8 +296,8 @@ static void free_pass(struct forecast_pass_task *pass)
     free(pass);
 }
 
-static void work_pass(struct forecast_task *task, struct engine *engine,
-                      const char *settings)
+static int work_pass(struct forecast_task *task, struct engine *engine,
+                     const char *settings)
 {
     struct forecast_pass_task *pass = (struct forecast_pass_task *)task;
     const struct forecast_history *history = &pass->forecasts->history;
@@ -308,7 +309,9 @@ static void work_pass(struct forecast_task *task, struct engine *engine,
                                  .releases = &pass->releases,
                                  .seed = pass->forecasts->status.passes + 1,
                                  .cancelled = &task->cancelled };
+    pass->policy = engine->policy;
     pass->status = start_times_make(&setup, engine, NULL, 0, &pass->times, &pass->err);
+    return pass->status;
 }
 
 static int64_t between(int64_t least_ns, int64_t ns, int64_t most_ns)
@@ -321,7 +324,11 @@ static void done_pass(struct forecast_task *task)
     struct forecast_pass_task *pass = (struct forecast_pass_task *)task;
     struct forecasts *forecasts = pass->forecasts;
     struct forecasts_status *status = &forecasts->status;
-    int r = task->status < 0 ? task->status : pass->status;
+    int r = task->dropped      ? -ECANCELED /* the engine may go */
+            : task->status < 0 ? task->status
+                               : pass->status;
+    struct forecast_policy *kind =
+        r == 0 ? forecasts_find_kind(forecasts, pass->policy->name) : NULL;
     forecasts->task = NULL;
     status->copy_ns = forecast_worker_copy_ns(forecasts->worker);
     if (r == -ECANCELED) {
@@ -332,9 +339,9 @@ static void done_pass(struct forecast_task *task)
         snprintf(forecasts->reason, sizeof forecasts->reason,
                  "playing forward has failed: %.180s",
                  task->status < 0 ? task->why : pass->err.text);
-    } else {
+    } else if (kind) {
         status->took_ns = task->took_ns;
-        take_times(forecasts, pass);
+        take_times(forecasts, pass, kind);
     }
     int64_t wanted_ns = PAUSE_OF_WORK * task->took_ns;
     if (PAUSE_OF_COPY * status->copy_ns > wanted_ns)
@@ -352,22 +359,21 @@ static void begin_pass(struct forecasts *forecasts)
     if (forecasts->task || forecasts->loader || !forecasts->marks ||
         !scheduler->alive || scheduler->engine.state.live_count == 0)
         return;
-    struct forecast_policy *kind =
-        forecasts_find_kind(forecasts, scheduler->engine.policy->name);
-    if (!kind)
-        return;
     struct forecast_pass_task *pass = memory_checked(calloc(1, sizeof *pass));
+    pass->task.owner = FORECAST_OWNER_NONE;
     pass->task.work = work_pass;
     pass->task.done = done_pass;
     pass->forecasts = forecasts;
-    pass->kind = kind;
     forecasts_list_releases(&scheduler->conditions, &pass->releases);
     forecasts->task = pass;
     forecasts->changed = false;
     if (forecast_worker_add(forecasts->worker, &pass->task, &err) == 0)
         return;
     forecasts->task = NULL;
+    forecasts->changed = true; /* others wait: later */
+    forecasts->next_ns = clock_now_ns() + LEAST_PAUSE_NS;
     free_pass(pass);
+    plan_pass(forecasts);
 }
 
 static void on_timer(uv_timer_t *timer)

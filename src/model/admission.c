@@ -114,6 +114,12 @@ uint32_t admission_user(struct admission *admission, const char *name)
     return number_name(&admission->users, &admission->user_count, name);
 }
 
+uint32_t admission_find_user(const struct admission *admission, const char *name)
+{
+    uint32_t number = map_find(&admission->users, hash_text(name));
+    return number == MAP_NONE ? 0 : number;
+}
+
 /* Whether an empty node can hold so many of the gang, as placement counts it. */
 static bool node_holds(const struct node *node, const struct job *job, uint32_t gpus)
 {

@@ -39,6 +39,9 @@ void admission_release(struct admission *admission);
 /* The number of a user (job.user); 0: NULL or no name. */
 uint32_t admission_user(struct admission *admission, const char *name);
 
+/* The same of one who was met before; 0: there is none. */
+uint32_t admission_find_user(const struct admission *admission, const char *name);
+
 /*
  * Write the job that 'spec' describes.  -ERANGE with the reason if it can never run on
  * this cluster, however empty: such a job is rejected, not waited for.  The state gives

@@ -39,6 +39,7 @@
 #define AHEAD_LEAST_S 60
 #define AHEAD_MOST_S (30 * 86400.0)
 #define TEXT_MAX 512
+#define WAIT_MS 60000
 
 /* What is to be different. */
 struct ahead_change {
@@ -56,7 +57,8 @@ struct ahead_change {
 struct ahead {
     struct forecast_task task; /* the first member */
     struct http_delayed delayed;
-    bool is_closed; /* nobody waits any more */
+    uv_timer_t timer;
+    bool is_replied; /* or nobody waits any more */
     struct forecasts *forecasts;
     struct start_releases releases;
     struct ahead_change change;
@@ -263,8 +265,8 @@ static int change_engine(struct ahead *ahead, const struct engine *engine,
     return r;
 }
 
-static void play_ahead(struct forecast_task *task, struct engine *engine,
-                       const char *settings)
+static int play_ahead(struct forecast_task *task, struct engine *engine,
+                      const char *settings)
 {
     struct ahead *ahead = (struct ahead *)task;
     const struct ahead_change *change = &ahead->change;
@@ -273,6 +275,7 @@ static void play_ahead(struct forecast_task *task, struct engine *engine,
     const char *changed_settings;
     const struct forecast_history *history = forecasts_history(ahead->forecasts);
     arena_init(&arena, 0);
+    ahead->status = 0;
     if (history->times.count < RUN_TIMES_ENOUGH)
         ahead->status = error_set(&ahead->err, -ENODATA,
                                   "fewer than %d jobs have ended: nothing is known of "
@@ -294,6 +297,7 @@ static void play_ahead(struct forecast_task *task, struct engine *engine,
     }
     engine_snapshot_release(&changed);
     arena_release(&arena);
+    return ahead->status;
 }
 
 /* --- the reply ------------------------------------------------------------------------------------ */
@@ -392,29 +396,50 @@ static void free_ahead(struct ahead *ahead)
     free(ahead);
 }
 
+static void send_result(struct ahead *ahead)
+{
+    const struct forecast_task *task = &ahead->task;
+    if (ahead->is_replied)
+        return;
+    ahead->is_replied = true;
+    struct http_reply *reply = http_delayed_reply(&ahead->delayed);
+    if (task->status < 0)
+        http_reply_retry(reply, 503, task->why);
+    else if (task->dropped)
+        http_reply_error(reply, 503, NULL, "playing that forward takes too long");
+    else if (ahead->status == -ENODATA)
+        http_reply_error(reply, 409, NULL, ahead->err.text);
+    else if (ahead->status < 0)
+        routes_fail(reply, ahead->status, &ahead->err);
+    else
+        write_result(ahead, &reply->body);
+    http_delayed_send(&ahead->delayed);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free_ahead(handle->data);
+}
+
 static void on_played(struct forecast_task *task)
 {
     struct ahead *ahead = (struct ahead *)task;
-    if (!ahead->is_closed) {
-        struct http_reply *reply = http_delayed_reply(&ahead->delayed);
-        if (task->status < 0)
-            http_reply_retry(reply, 503, task->why);
-        else if (ahead->status == -ENODATA)
-            http_reply_error(reply, 409, NULL, ahead->err.text);
-        else if (ahead->status < 0)
-            routes_fail(reply, ahead->status, &ahead->err);
-        else
-            write_result(ahead, &reply->body);
-        http_delayed_send(&ahead->delayed);
-    }
-    free_ahead(ahead);
+    send_result(ahead);
+    uv_close((uv_handle_t *)&ahead->timer, on_closed);
+}
+
+static void on_wait_over(uv_timer_t *timer)
+{
+    struct ahead *ahead = timer->data;
+    forecast_task_drop(&ahead->task);
+    send_result(ahead);
 }
 
 static void on_disconnected(void *self)
 {
     struct ahead *ahead = self;
-    ahead->is_closed = true;
-    ahead->task.cancelled = true;
+    ahead->is_replied = true;
+    forecast_task_drop(&ahead->task);
 }
 
 /* --- the request ---------------------------------------------------------------------------------- */
@@ -476,13 +501,16 @@ static int read_without(struct ahead_change *change, const struct json *value,
 }
 
 static int read_user(struct ahead_change *change, const struct json *value,
-                     struct scheduler *scheduler, struct error *err)
+                     const struct scheduler *scheduler, struct error *err)
 {
     const char *name = json_as_text(value);
     if (!name || !*name)
         return error_set(err, -EINVAL, "without_user: want the name of a user");
-    change->without_user = admission_user(&scheduler->admission, name);
-    return 0;
+    change->without_user = admission_find_user(&scheduler->admission, name);
+    return change->without_user
+               ? 0
+               : error_set(err, -EINVAL, "without_user: no job of %.60s is known",
+                           name);
 }
 
 static int read_key(struct ahead_change *change, const char *key,
@@ -563,7 +591,9 @@ static void answer_ahead(struct routes *routes, const struct http_request *reque
     if (!routes_need_engine(routes, &facts, reply))
         return;
     struct ahead *ahead = memory_checked(calloc(1, sizeof *ahead));
-    *ahead = (struct ahead){ .task = { .work = play_ahead, .done = on_played },
+    *ahead = (struct ahead){ .task = { .work = play_ahead,
+                                       .done = on_played,
+                                       .owner = routes_caller(request).uid },
                              .delayed = { .closed = on_disconnected, .self = ahead },
                              .forecasts = facts.forecasts,
                              .change = { .ahead_s = 2 * 86400, .seed = 1 } };
@@ -577,6 +607,9 @@ static void answer_ahead(struct routes *routes, const struct http_request *reque
         routes_fail(reply, r, &err);
         return;
     }
+    uv_timer_init(facts.scheduler->loop, &ahead->timer);
+    ahead->timer.data = ahead;
+    uv_timer_start(&ahead->timer, on_wait_over, WAIT_MS, 0);
     reply->delayed = &ahead->delayed;
 }
 

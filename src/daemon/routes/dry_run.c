@@ -28,6 +28,7 @@
 #include "engine/engine_copy.h"
 #include "forecast/history.h"
 #include "metrics/ledger.h"
+#include "model/node_set.h"
 #include "store/rows.h"
 
 #define WAIT_MS 10000
@@ -46,7 +47,9 @@ struct dry_run {
     struct forecasts *forecasts;
     struct scheduler *scheduler;
     struct job job;
-    job_id slot; /* in the snapshot */
+    struct node_set set;   /* its nodes, as the thread sees them */
+    struct node_set *held; /* the same in the loop; or NULL      */
+    job_id slot;           /* in the snapshot                    */
     bool is_replied;
 
     /* what the thread found out */
@@ -123,8 +126,8 @@ static void decide_once(struct dry_run *dry_run, const struct engine *engine,
     arena_release(&arena);
 }
 
-static void try_job(struct forecast_task *task, struct engine *engine,
-                    const char *settings)
+static int try_job(struct forecast_task *task, struct engine *engine,
+                   const char *settings)
 {
     struct dry_run *dry_run = (struct dry_run *)task;
     const struct forecast_history *history = forecasts_history(dry_run->forecasts);
@@ -137,9 +140,10 @@ static void try_job(struct forecast_task *task, struct engine *engine,
                                  .starts_only = true,
                                  .cancelled = &task->cancelled };
     if (engine->state.jobs[dry_run->slot].state != JOB_WAITING)
-        return;
+        return 0;
     decide_once(dry_run, engine, settings);
     start_times_make(&setup, engine, &dry_run->slot, 1, &dry_run->times, &err);
+    return 0;
 }
 
 /* --- the reply ------------------------------------------------------------------------------ */
@@ -205,14 +209,14 @@ static void on_tried(struct forecast_task *task)
 {
     struct dry_run *dry_run = (struct dry_run *)task;
     send_result(dry_run);
-    node_set_drop(dry_run->job.set);
+    node_set_drop(dry_run->held);
     uv_close((uv_handle_t *)&dry_run->timer, free_dry_run);
 }
 
 static void on_wait_over(uv_timer_t *timer)
 {
     struct dry_run *dry_run = timer->data;
-    dry_run->task.cancelled = true;
+    forecast_task_drop(&dry_run->task);
     send_result(dry_run);
 }
 
@@ -220,10 +224,10 @@ static void on_disconnected(void *self)
 {
     struct dry_run *dry_run = self;
     dry_run->is_replied = true;
-    dry_run->task.cancelled = true;
+    forecast_task_drop(&dry_run->task);
 }
 
-static int begin(const struct daemon_view *facts, const struct job *job,
+static int begin(const struct daemon_view *facts, uint32_t owner, const struct job *job,
                  struct http_reply *reply, struct error *err)
 {
     struct dry_run *dry_run = memory_checked(calloc(1, sizeof *dry_run));
@@ -232,11 +236,17 @@ static int begin(const struct daemon_view *facts, const struct job *job,
                                     .work = try_job,
                                     .done = on_tried,
                                     .urgent = true,
+                                    .owner = owner,
                                     .more_jobs = 1 },
                           .delayed = { .closed = on_disconnected, .self = dry_run },
                           .forecasts = facts->forecasts,
                           .scheduler = facts->scheduler,
-                          .job = *job };
+                          .job = *job,
+                          .held = job->set };
+    if (job->set) { /* how many jobs hold it changes in the loop */
+        dry_run->set = *job->set;
+        dry_run->job.set = &dry_run->set;
+    }
     int r =
         forecast_worker_add(forecasts_worker(facts->forecasts), &dry_run->task, err);
     if (r < 0) {
@@ -297,7 +307,7 @@ void dry_run_answer(struct routes *routes, const struct http_request *http,
         return;
     }
     if (r == 0) {
-        r = begin(&facts, &job, reply, &err);
+        r = begin(&facts, caller.uid, &job, reply, &err);
         if (r < 0)
             node_set_drop(job.set);
     }

@@ -154,8 +154,8 @@ struct explanation {
     bool is_replied; /* or nobody waits any more */
 };
 
-static void find_change(struct forecast_task *task, struct engine *engine,
-                        const char *settings)
+static int find_change(struct forecast_task *task, struct engine *engine,
+                       const char *settings)
 {
     struct explanation *explanation = (struct explanation *)task;
     job_id job = state_find(&engine->state, explanation->id);
@@ -166,6 +166,7 @@ static void find_change(struct forecast_task *task, struct engine *engine,
                                       .cancelled = &task->cancelled };
     if (job != JOB_NONE && engine->state.jobs[job].state == JOB_WAITING)
         why_change_find(&setup, explanation->change, sizeof explanation->change);
+    return 0;
 }
 
 static void finish_body(struct buf *body, const char *change)
@@ -176,13 +177,13 @@ static void finish_body(struct buf *body, const char *change)
     buf_text(body, "\n");
 }
 
-static void send_explanation(struct explanation *explanation)
+static void send_explanation(struct explanation *explanation, const char *change)
 {
     if (explanation->is_replied)
         return;
     explanation->is_replied = true;
     struct http_reply *reply = http_delayed_reply(&explanation->delayed);
-    finish_body(&reply->body, explanation->change);
+    finish_body(&reply->body, change);
     http_delayed_send(&explanation->delayed);
 }
 
@@ -194,39 +195,38 @@ static void free_explanation(uv_handle_t *handle)
 static void on_change_found(struct forecast_task *task)
 {
     struct explanation *explanation = (struct explanation *)task;
-    send_explanation(explanation);
+    send_explanation(explanation, explanation->change);
     uv_close((uv_handle_t *)&explanation->timer, free_explanation);
 }
 
 static void on_wait_over(uv_timer_t *timer)
 {
     struct explanation *explanation = timer->data;
-    if (explanation->is_replied)
-        return;
-    explanation->change[0] = '\0';
-    explanation->task.cancelled = true;
-    send_explanation(explanation);
+    forecast_task_drop(&explanation->task);
+    send_explanation(explanation, ""); /* the thread may be writing one just now */
 }
 
 static void on_disconnected(void *self)
 {
     struct explanation *explanation = self;
     explanation->is_replied = true;
-    explanation->task.cancelled = true;
+    forecast_task_drop(&explanation->task);
 }
 
 /* False: too many ask, and the reply is sent as it is. */
-static bool begin_search(const struct daemon_view *facts, uint64_t id, uint64_t ahead,
-                         struct http_reply *reply)
+static bool begin_search(const struct daemon_view *facts, uint32_t owner, uint64_t id,
+                         uint64_t ahead, struct http_reply *reply)
 {
     struct error err;
     struct explanation *explanation = memory_checked(calloc(1, sizeof *explanation));
-    *explanation = (struct explanation){
-        .task = { .work = find_change, .done = on_change_found, .urgent = true },
-        .delayed = { .closed = on_disconnected, .self = explanation },
-        .id = id,
-        .ahead = ahead
-    };
+    *explanation = (struct explanation){ .task = { .work = find_change,
+                                                   .done = on_change_found,
+                                                   .urgent = true,
+                                                   .owner = owner },
+                                         .delayed = { .closed = on_disconnected,
+                                                      .self = explanation },
+                                         .id = id,
+                                         .ahead = ahead };
     if (forecast_worker_add(forecasts_worker(facts->forecasts), &explanation->task,
                             &err) < 0) {
         free(explanation);
@@ -288,7 +288,7 @@ static void explain_job(struct routes *routes, const struct http_request *reques
     bool waits = job != JOB_NONE &&
                  facts.engine->state.jobs[job].state == JOB_WAITING &&
                  !eligibility_entry(facts.engine, job);
-    if (!waits || !begin_search(&facts, id, ahead, reply))
+    if (!waits || !begin_search(&facts, caller.uid, id, ahead, reply))
         finish_body(&reply->body, "");
 }
 
