@@ -278,6 +278,62 @@ static void a_slow_reader_is_served_in_the_end(void **state)
     close(fd);
 }
 
+static void a_notice_comes_after_the_events_and_has_no_number(void **state)
+{
+    struct buf got;
+    buf_init(&got, 100000);
+    int fd = watch("?since=100");
+    stream_notice(scene.stream, "forecast", "{\"made\":1}");
+    add(101, 5);
+    const char *text = heard(fd, &got);
+    const char *event = strstr(text, "id: 101\n");
+    const char *notice = strstr(text, "event: forecast\ndata: {\"made\":1}\n\n");
+    assert_non_null(event);
+    assert_non_null(notice);
+    assert_null(strstr(notice + 1, "event: forecast")); /* once */
+    assert_true(notice > event);
+    assert_null(strstr(event + 1, "id: "));
+    buf_release(&got);
+    close(fd);
+}
+
+/* One that has not read for a while needs the newest alone; one that comes gets it, too. */
+static void the_newest_notice_replaces_the_others(void **state)
+{
+    struct buf got;
+    char json[64];
+    buf_init(&got, 100000);
+    for (int i = 1; i <= 1000; i++) {
+        snprintf(json, sizeof json, "{\"made\":%d}", i);
+        stream_notice(scene.stream, "forecast", json);
+    }
+    int fd = watch("");
+    const char *text = heard(fd, &got);
+    assert_non_null(strstr(text, "{\"made\":1000}"));
+    assert_null(strstr(text, "{\"made\":999}"));
+    stream_notice(scene.stream, "forecast", "{\"made\":1001}");
+    add(101, 5);
+    assert_non_null(strstr(heard(fd, &got), "{\"made\":1001}"));
+    buf_release(&got);
+    close(fd);
+}
+
+/* The longest that berthd writes. */
+static void a_long_notice_arrives_whole(void **state)
+{
+    static char json[STREAM_LINE_MAX];
+    struct buf got;
+    buf_init(&got, 1 << 20);
+    memset(json, 'x', sizeof json - 1);
+    int fd = watch("");
+    stream_notice(scene.stream, "forecast", json);
+    heard(fd, &got);
+    const char *notice = strstr(got.bytes, "event: forecast\ndata: x");
+    assert_non_null(notice);
+    buf_release(&got);
+    close(fd);
+}
+
 static void a_malformed_event_number_is_refused(void **state)
 {
     static const char *const bad[] = { "?since=x", "?since=-1", "?since=01",
@@ -313,5 +369,7 @@ RUN_CASES(CASE(a_client_gets_the_events_from_now_on),
           CASE(a_silent_stream_has_a_heartbeat),
           CASE(lines_survive_the_wrap_of_the_ring),
           CASE(a_slow_reader_is_served_in_the_end),
-          CASE(a_malformed_event_number_is_refused),
+          CASE(a_notice_comes_after_the_events_and_has_no_number),
+          CASE(the_newest_notice_replaces_the_others),
+          CASE(a_long_notice_arrives_whole), CASE(a_malformed_event_number_is_refused),
           CASE(the_number_of_clients_is_limited));
