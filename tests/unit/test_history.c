@@ -4,7 +4,7 @@
 #include "forecast/history.h"
 #include "model/node_set.h"
 
-static struct history history;
+static struct forecast_history history;
 
 static int setup(void **state)
 {
