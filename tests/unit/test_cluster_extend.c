@@ -111,7 +111,7 @@ static void what_makes_no_sense_is_refused_in_a_sentence(void **state)
     char large[600];
     assert_int_equal(cluster_load(&cluster, &arena, "2xv100:8", &err), 0);
     memset(large, 'v', sizeof large);
-    strcpy(large + sizeof large - 3, ":4");
+    memcpy(large + sizeof large - 3, ":4", 3);
     for (size_t i = 0; i <= sizeof wrong / sizeof *wrong; i++) {
         const char *text = i < sizeof wrong / sizeof *wrong ? wrong[i] : large;
         if (cluster_extend(&extended, &arena, &cluster, text, &err) != -EINVAL)
