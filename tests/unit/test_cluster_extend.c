@@ -71,8 +71,8 @@ static void several_of_some_types_are_added(void **state)
     check_counts(&extended);
 }
 
-/* So that jobs that ask for CPUs find as many there. */
-static void a_new_node_is_like_the_largest_of_its_type(void **state)
+/* So that jobs that ask for CPUs find as many for a GPU there. */
+static void a_new_node_has_cpus_and_memory_in_proportion_to_the_largest(void **state)
 {
     assert_int_equal(cluster_load(&cluster, &arena, "2xv100:8", &err), 0);
     struct node *nodes = (struct node *)cluster.nodes;
@@ -81,8 +81,8 @@ static void a_new_node_is_like_the_largest_of_its_type(void **state)
     nodes[1].cpu_milli = 64000;
     nodes[1].mem_mib = 77;
     assert_int_equal(cluster_extend(&extended, &arena, &cluster, "v100:1", &err), 0);
-    assert_int_equal(extended.nodes[2].cpu_milli, 64000);
-    assert_int_equal(extended.nodes[2].mem_mib, 77);
+    assert_int_equal(extended.nodes[2].cpu_milli, 8000);
+    assert_int_equal(extended.nodes[2].mem_mib, 9);
     assert_int_equal(extended.nodes[2].gpu_count, 1);
 }
 
