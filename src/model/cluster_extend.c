@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/suggest.h"
 #include "model/cluster.h"
 
 #define TEXT_MAX 1024
@@ -87,6 +88,19 @@ static void copy_nodes(struct cluster *copy, struct arena *arena,
     }
 }
 
+static int refuse_type(const struct cluster *cluster, const char *name,
+                       struct error *err)
+{
+    const char *names[TYPES_MAX + 1] = { NULL };
+    char hint[128];
+    for (uint32_t t = 0; t < cluster->type_count; t++)
+        names[t] = cluster->types[t].name;
+    return error_set(err, -EINVAL,
+                     "add: no GPU of type %.40s has been here, so nothing is known of "
+                     "its speed%s",
+                     name, suggest_names(hint, sizeof hint, name, names));
+}
+
 static int add_node(struct cluster *copy, struct arena *arena,
                     const struct cluster *cluster, const struct cluster *added,
                     node_id id, struct error *err)
@@ -97,10 +111,7 @@ static int add_node(struct cluster *copy, struct arena *arena,
     const struct node *like = find_largest(cluster, type);
     char name[32];
     if (!like)
-        return error_set(err, -EINVAL,
-                         "add: there is no GPU of type %.40s here, so nothing is known "
-                         "of jobs on it",
-                         type_name);
+        return refuse_type(cluster, type_name, err);
     struct node node = *like;
     node.gpu_count = wanted->gpu_count;
     node.cpu_milli =

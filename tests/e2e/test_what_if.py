@@ -106,8 +106,8 @@ class Trace(Scratch):
                 (("--remove", "node9"), '--remove is "node9", want a node\'s name, such as n0 or n3'),
                 (("--add", "v1000:2"), "--add: no GPU of type v1000 has been here, so nothing is "
                                        "known of its speed (did you mean 'v100'?)"),
-                (("--add", "v100"), '--add is "v100", want TYPE:GPUS for a node, or NODESxTYPE:GPUS'),
-                (("--add", "v100:65"), '--add is "v100:65", want'),
+                (("--add", "v100"), '--add: "v100": want TYPE:GPUS for a node, or NODESxTYPE:GPUS'),
+                (("--add", "v100:65"), '--add: "v100:65": want'),
                 (("--without", "user=eve"), '--without is "user=eve": no job that is played is '
                                             "that user's"),
                 (("--without", "0"), '--without is "0", want a job\'s number, or user=NAME'),

@@ -126,12 +126,13 @@ static void a_type_that_is_not_here_is_refused(void **state)
     assert_int_equal(cluster_load(&cluster, &arena, "2xv100:8", &err), 0);
     assert_int_equal(cluster_extend(&extended, &arena, &cluster, "h100:8", &err),
                      -EINVAL);
-    assert_string_equal(err.text, "add: there is no GPU of type h100 here, so nothing "
-                                  "is known of jobs on it");
+    assert_string_equal(err.text,
+                        "add: no GPU of type h100 has been here, so nothing is "
+                        "known of its speed (did you mean 'v100'?)");
 }
 
 RUN_CASES(CASE(the_others_stay_and_new_ones_follow),
           CASE(several_of_some_types_are_added),
-          CASE(a_new_node_is_like_the_largest_of_its_type),
+          CASE(a_new_node_has_cpus_and_memory_in_proportion_to_the_largest),
           CASE(what_makes_no_sense_is_refused_in_a_sentence),
           CASE(a_type_that_is_not_here_is_refused));

@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/number.h"
-#include "base/suggest.h"
 #include "cmd/berth/what_if_history.h"
+#include "model/cluster_extend.h"
 
 /* ---- nodes ---- */
 
@@ -21,9 +22,8 @@ struct node_changes {
     struct history *history;
     const struct history_changes *changes;
     struct cluster *made;
-    struct cluster added; /* of one --add after the other */
-    node_id *places;      /* of the old nodes among the new ones */
-    uint32_t new_count;   /* nodes added so far */
+    struct cluster all; /* with new nodes, before any is removed */
+    node_id *places;    /* of the old nodes among those that stay */
 };
 
 static node_id find_node(const struct cluster *cluster, const char *name)
@@ -67,110 +67,38 @@ static int mark_removed(struct node_changes *nodes, struct error *err)
     return 0;
 }
 
-/* "v100:2" is a node with two GPUs, "4xv100:8" four nodes with eight. */
-static int read_added(struct node_changes *nodes, const char *text, struct error *err)
-{
-    char full[64];
-    size_t digits = strspn(text, "0123456789");
-    bool counted = digits > 0 && text[digits] == 'x';
-    snprintf(full, sizeof full, "%s%s", counted ? "" : "1x", text);
-    if (strlen(text) > 40 || strchr(text, ',') || !strchr(text, ':') ||
-        cluster_load(&nodes->added, &nodes->history->arena, full, NULL) < 0 ||
-        nodes->added.gpu_count == 0)
-        return error_set(err, -EINVAL,
-                         "--add is \"%.40s\", want TYPE:GPUS for a node, or "
-                         "NODESxTYPE:GPUS",
-                         text);
-    return 0;
-}
-
-static int no_such_type(const struct history *history, const char *name,
-                        struct error *err)
-{
-    const struct cluster *cluster = &history->cluster;
-    const char *names[TYPES_MAX + 1] = { NULL };
-    char hint[128];
-    for (uint32_t t = 0; t < cluster->type_count; t++)
-        names[t] = cluster->types[t].name;
-    return error_set(
-        err, -EINVAL,
-        "--add: no GPU of type %.40s has been here, so nothing is known of "
-        "its speed%s",
-        name, suggest_names(hint, sizeof hint, name, names));
-}
-
-/* The largest node of that type; NULL: there is none with GPUs. */
-static const struct node *largest_of(const struct cluster *cluster, uint32_t type)
-{
-    const struct node *largest = NULL;
-    for (node_id id = 0; id < cluster->node_count; id++)
-        if (cluster->nodes[id].type == type &&
-            (!largest || cluster->nodes[id].gpu_count > largest->gpu_count))
-            largest = &cluster->nodes[id];
-    return largest;
-}
-
-static uint32_t scale(uint32_t value, uint32_t gpus, uint32_t of_gpus)
-{
-    return (uint32_t)((uint64_t)value * gpus / of_gpus);
-}
-
-/* It has CPUs and memory in proportion to those of the largest node of its type. */
-static int add_nodes(struct node_changes *nodes, const char *text, struct error *err)
+/* All that there will be: the new nodes come after the old ones. */
+static int add_nodes(struct node_changes *nodes, struct error *err)
 {
     const struct cluster *was = &nodes->history->cluster;
-    int r = read_added(nodes, text, err);
-    if (r < 0)
-        return r;
-    uint32_t type = 0;
-    while (type < was->type_count &&
-           strcmp(was->types[type].name, nodes->added.types[0].name) != 0)
-        type++;
-    const struct node *like = type < was->type_count ? largest_of(was, type) : NULL;
-    if (!like)
-        return no_such_type(nodes->history, nodes->added.types[0].name, err);
-    for (node_id id = 0; id < nodes->added.node_count; id++) {
-        struct node node = *like;
-        char name[32];
-        node.gpu_count = nodes->added.nodes[id].gpu_count;
-        node.cpu_milli = scale(like->cpu_milli, node.gpu_count, like->gpu_count);
-        node.mem_mib = scale(like->mem_mib, node.gpu_count, like->gpu_count);
-        snprintf(name, sizeof name, "added%u", ++nodes->new_count);
-        nodes->made->node_names[nodes->made->node_count] =
-            arena_text(&nodes->history->arena, name);
-        cluster_add(nodes->made, &node);
-    }
-    return 0;
-}
-
-/* How many nodes there will be at most. */
-static int count_added(struct node_changes *nodes, uint64_t *ret_count,
-                       struct error *err)
-{
-    *ret_count = nodes->history->cluster.node_count;
-    for (uint32_t i = 0; i < nodes->changes->add_count; i++) {
-        int r = read_added(nodes, nodes->changes->add[i], err);
-        if (r < 0)
-            return r;
-        *ret_count += nodes->added.node_count;
-    }
-    if (*ret_count > NODES_MAX)
-        return error_set(err, -EINVAL, "--add: more than %d nodes", NODES_MAX);
-    return 0;
+    struct error inner;
+    struct buf text;
+    nodes->all = *was;
+    if (nodes->changes->add_count == 0)
+        return 0;
+    buf_init(&text, 1 << 16);
+    for (uint32_t i = 0; i < nodes->changes->add_count; i++)
+        buf_print(&text, "%s%s", i > 0 ? "," : "", nodes->changes->add[i]);
+    int r =
+        cluster_extend(&nodes->all, &nodes->history->arena, was, text.bytes, &inner);
+    buf_release(&text);
+    return r < 0 ? error_set(err, r, "--%.300s", inner.text) : 0;
 }
 
 static void keep_nodes(struct node_changes *nodes)
 {
-    const struct cluster *was = &nodes->history->cluster;
     struct cluster *made = nodes->made;
     char name[64];
-    for (node_id id = 0; id < was->node_count; id++) {
-        if (nodes->places[id] == NODE_GONE)
+    for (node_id id = 0; id < nodes->all.node_count; id++) {
+        bool is_old = id < nodes->history->cluster.node_count;
+        if (is_old && nodes->places[id] == NODE_GONE)
             continue;
-        nodes->places[id] = made->node_count;
-        made->node_names[made->node_count] = arena_text(
-            &nodes->history->arena, cluster_node_name(was, id, name, sizeof name));
-        cluster_add(made, &was->nodes[id]);
+        if (is_old)
+            nodes->places[id] = made->node_count;
+        made->node_names[made->node_count] =
+            arena_text(&nodes->history->arena,
+                       cluster_node_name(&nodes->all, id, name, sizeof name));
+        cluster_add(made, &nodes->all.nodes[id]);
     }
 }
 
@@ -179,30 +107,27 @@ static int make_cluster(struct node_changes *nodes, struct error *err)
     const struct cluster *was = &nodes->history->cluster;
     struct cluster *made = nodes->made;
     struct arena *arena = &nodes->history->arena;
-    uint64_t count = 0;
     int r = mark_removed(nodes, err);
     if (r == 0)
-        r = count_added(nodes, &count, err);
+        r = add_nodes(nodes, err);
     if (r < 0)
         return r;
-    cluster_begin(made, arena, was->name, (uint32_t)count);
+    cluster_begin(made, arena, was->name, nodes->all.node_count);
     made->oversubscription = was->oversubscription;
     made->first_fit = was->first_fit;
-    made->node_names = arena_array(arena, const char *, count + 1);
+    made->node_names = arena_array(arena, const char *, nodes->all.node_count + 1);
+    made->type_count = was->type_count;
     for (uint32_t t = 0; t < was->type_count; t++) {
-        uint32_t at = cluster_type(made, arena, was->types[t].name);
-        made->types[at] = was->types[t];
-        made->types[at].gpu_count = made->types[at].node_gpus_max = 0;
+        made->types[t] = was->types[t];
+        made->types[t].gpu_count = made->types[t].node_gpus_max = 0;
     }
     keep_nodes(nodes);
-    for (uint32_t i = 0; r == 0 && i < nodes->changes->add_count; i++)
-        r = add_nodes(nodes, nodes->changes->add[i], err);
     cluster_end(made, arena);
     made->entities = was->entities;
     made->entity_count = was->entity_count;
     made->users = was->users;
     made->user_count = was->user_count;
-    return r;
+    return 0;
 }
 
 /* What happened to nodes that are still there. */
