@@ -254,14 +254,12 @@ static int compare_events(const void *a, const void *b)
 static void list_events(struct forecast_loader *loader)
 {
     forecast_rows_read(loader->forecasts->scheduler->store, loader->until_ns - DAYS_NS,
-                       keep_row, loader);
-    uint32_t first =
-        loader->row_count > FORECASTS_READ ? loader->row_count - FORECASTS_READ : 0;
-    uint32_t most = 2 * (loader->row_count - first) + 1;
+                       FORECASTS_READ, keep_row, loader);
+    uint32_t most = 2 * loader->row_count + 1;
     loader->events = memory_checked(calloc(most, sizeof *loader->events));
     loader->numbers =
         memory_checked(calloc(loader->row_count + 1, sizeof *loader->numbers));
-    for (uint32_t i = first; i < loader->row_count; i++) {
+    for (uint32_t i = 0; i < loader->row_count; i++) {
         const struct forecast_row *row = &loader->rows[i];
         loader->events[loader->event_count++] =
             (struct load_event){ .at_ns = row->made_ns, .row = i };

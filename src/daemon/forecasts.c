@@ -26,6 +26,7 @@
 #define PAUSE_OF_WORK 9   /* times what a pass took: a tenth of a core   */
 #define PAUSE_OF_COPY 200 /* times what its snapshot took of the loop    */
 #define MOST_PAUSE_NS (300 * NS_PER_S)
+#define KEPT_MAX 200             /* of one pass, to be compared with what happens */
 #define RENEW_NS (60 * NS_PER_S) /* nothing has changed but the time          */
 
 static const char no_history[] =
@@ -80,7 +81,8 @@ static void end_forecast(struct forecasts *forecasts, struct forecast_mark *mark
         forecast_choice_drop(choice, mark->of[target].number, at_ns);
     else
         forecast_choice_resolve(choice, mark->of[target].number, at_ns);
-    forecast_rows_end(forecasts->rows, mark->job, target, at_ns, dropped, &err);
+    int r = forecast_rows_end(forecasts->rows, mark->job, target, at_ns, dropped, &err);
+    store_fail(forecasts->scheduler->store, r, &err);
 }
 
 static void note_start(struct forecasts *forecasts, struct forecast_mark *mark,
@@ -166,13 +168,9 @@ static void keep_first(struct forecasts *forecasts, const struct job *job,
     struct forecast_policy *kind = forecasts->times_kind;
     struct forecast_shown shown;
     struct error err;
-    if (mark->of[target].made)
-        return;
     uint64_t number = forecast_choice_add(
         kind->choices[target], forecasts->times.made_ns, job->gpus, forward_s, &shown);
-    mark->of[target].made = true;
     mark->of[target].over = number == CHOICE_NONE;
-    mark->of[target].kind = kind;
     mark->of[target].number = number;
     if (number == CHOICE_NONE)
         return;
@@ -185,30 +183,68 @@ static void keep_first(struct forecasts *forecasts, const struct job *job,
                                 .shown_baseline = shown.method == FORECAST_BASELINE };
     memcpy(row.forward_s, forward_s, sizeof row.forward_s);
     memcpy(row.shown_s, shown.waits_s, sizeof row.shown_s);
-    if (forecast_rows_add(forecasts->rows, &row, &err) == 0)
-        scheduler_want_pass(forecasts->scheduler); /* which commits it */
+    int r = forecast_rows_add(forecasts->rows, &row, &err);
+    store_fail(forecasts->scheduler->store, r, &err);
+    scheduler_want_pass(forecasts->scheduler); /* which commits it */
+}
+
+/* What was forecast of a job of the last pass so far; NULL: it has ended meanwhile. */
+static struct forecast_mark *find_mark(struct forecasts *forecasts,
+                                       const struct job_times *of)
+{
+    const struct job *job = &forecasts->scheduler->engine.state.jobs[of->slot];
+    if (of->slot >= forecasts->mark_count || job->state == JOB_FREE ||
+        job->id != of->id)
+        return NULL;
+    struct forecast_mark *mark = &forecasts->marks[of->slot];
+    if (mark->job != of->id)
+        *mark = (struct forecast_mark){ .job = of->id };
+    return mark;
+}
+
+/* Of 'target' there is a first forecast now. */
+static bool is_first(struct forecasts *forecasts, const struct job_times *of,
+                     const struct forecast_mark *mark, enum forecast_row_target target)
+{
+    const struct job *job = &forecasts->scheduler->engine.state.jobs[of->slot];
+    return mark && !mark->of[target].made &&
+           (target == FORECAST_END || job->first_start_ns < 0);
+}
+
+/*
+ * Of jobs that come by the thousand KEPT_MAX are enough, spread evenly over them: only the last
+ * CALIBRATION_FORECASTS count, and each takes its time of the loop.
+ */
+static void keep_first_of(struct forecasts *forecasts, enum forecast_row_target target)
+{
+    const struct start_times *times = &forecasts->times;
+    const struct job *jobs = forecasts->scheduler->engine.state.jobs;
+    uint32_t first = 0;
+    uint32_t seen = 0;
+    for (uint32_t i = 0; i < times->count; i++)
+        first += is_first(forecasts, &times->jobs[i],
+                          find_mark(forecasts, &times->jobs[i]), target);
+    uint32_t every = first / KEPT_MAX + 1;
+    for (uint32_t i = 0; i < times->count; i++) {
+        const struct job_times *of = &times->jobs[i];
+        struct forecast_mark *mark = find_mark(forecasts, of);
+        double forward_s[QUANTILE_COUNT];
+        if (!is_first(forecasts, of, mark, target))
+            continue;
+        set_forward(forward_s, target == FORECAST_START ? of->start_ns : of->end_ns,
+                    times->made_ns, times->horizon_ns);
+        mark->of[target].made = true;
+        mark->of[target].over = true; /* where it is not kept */
+        mark->of[target].kind = forecasts->times_kind;
+        if (seen++ % every == 0)
+            keep_first(forecasts, &jobs[of->slot], mark, target, forward_s);
+    }
 }
 
 static void keep_first_forecasts(struct forecasts *forecasts)
 {
-    const struct start_times *times = &forecasts->times;
-    const struct state *state = &forecasts->scheduler->engine.state;
-    for (uint32_t i = 0; i < times->count; i++) {
-        const struct job_times *of = &times->jobs[i];
-        const struct job *job = &state->jobs[of->slot];
-        double forward_s[QUANTILE_COUNT];
-        if (of->slot >= forecasts->mark_count || job->state == JOB_FREE ||
-            job->id != of->id)
-            continue;
-        struct forecast_mark *mark = &forecasts->marks[of->slot];
-        if (mark->job != of->id)
-            *mark = (struct forecast_mark){ .job = of->id };
-        set_forward(forward_s, of->start_ns, times->made_ns, times->horizon_ns);
-        if (job->first_start_ns < 0)
-            keep_first(forecasts, job, mark, FORECAST_START, forward_s);
-        set_forward(forward_s, of->end_ns, times->made_ns, times->horizon_ns);
-        keep_first(forecasts, job, mark, FORECAST_END, forward_s);
-    }
+    for (uint32_t target = 0; target < FORECAST_TARGETS; target++)
+        keep_first_of(forecasts, target);
 }
 
 static void take_times(struct forecasts *forecasts, struct forecast_pass_task *pass,

@@ -94,7 +94,7 @@ static void read_row(struct db_query *query, struct forecast_row *row)
     row->dropped = db_get_int(query, n + 1) != 0;
 }
 
-void forecast_rows_read(struct store *store, int64_t since_ns,
+void forecast_rows_read(struct store *store, int64_t since_ns, uint32_t most,
                         void (*take)(void *context, const struct forecast_row *row),
                         void *context)
 {
@@ -102,9 +102,12 @@ void forecast_rows_read(struct store *store, int64_t since_ns,
         store_reader(store),
         "SELECT job, target, made_ns, policy, gpus, forward_10_s, forward_50_s, "
         "forward_90_s, shown_10_s, shown_50_s, shown_90_s, baseline, over_ns, dropped "
-        "FROM forecast WHERE made_ns >= ? ORDER BY made_ns, job, target");
+        "FROM (SELECT * FROM forecast WHERE made_ns >= ? ORDER BY made_ns DESC, job "
+        "DESC, "
+        "target DESC LIMIT ?) ORDER BY made_ns, job, target");
     struct forecast_row row;
     db_int(query, 1, since_ns);
+    db_int(query, 2, most);
     while (db_next(query, NULL) == 1) {
         read_row(query, &row);
         take(context, &row);

@@ -43,7 +43,10 @@ int forecast_rows_end(struct forecast_rows *rows, uint64_t job,
                       enum forecast_row_target target, int64_t at_ns, bool dropped,
                       struct error *err);
 
-/* Those made since then, in the order in which they were made; texts are valid for the call only. */
-void forecast_rows_read(struct store *store, int64_t since_ns,
+/*
+ * Those made since then, at most so many and of more the newest, in the order in which they were
+ * made; texts are valid for the call only.
+ */
+void forecast_rows_read(struct store *store, int64_t since_ns, uint32_t most,
                         void (*take)(void *context, const struct forecast_row *row),
                         void *context);

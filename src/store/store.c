@@ -243,6 +243,11 @@ static void keep_failure(struct store *store, int r, const struct error *err)
     }
 }
 
+void store_fail(struct store *store, int code, const struct error *err)
+{
+    keep_failure(store, code, err);
+}
+
 static void run_query(struct store *store, struct db_query *query)
 {
     struct error err;

@@ -57,6 +57,9 @@ int store_retire(struct store *store, uint64_t id, struct error *err);
 void store_event(void *self, const struct view *view, const struct event *event);
 int store_commit(void *self, struct error *err);
 
+/* Something else that belongs to the next commit could not be written: it fails as well.  Nothing if 'code' is 0. */
+void store_fail(struct store *store, int code, const struct error *err);
+
 /*
  * Whether the database is still at its path: -ENOENT if it is gone, -ESTALE if another file is
  * there.  A commit checks it too: what goes into a deleted file is not kept.

@@ -80,7 +80,7 @@ static uint32_t read_since(int64_t since_ns)
 {
     memset(&found, 0, sizeof found);
     works(store_commit(store, &err));
-    forecast_rows_read(store, since_ns, take, NULL);
+    forecast_rows_read(store, since_ns, UINT32_MAX, take, NULL);
     return found.count;
 }
 
@@ -149,6 +149,32 @@ static void what_is_rolled_back_was_never_forecast(void **state)
     assert_int_equal(read_since(150), 1);
 }
 
+/* SQLite may have rolled back all that was written before. */
+static void a_commit_fails_when_a_row_could_not_be_written(void **state)
+{
+    struct error why = { "the disk is full" };
+    store_fail(store, 0, &why);
+    add(row_of(7, FORECAST_START, 100));
+    works(store_commit(store, &err));
+    add(row_of(8, FORECAST_START, 100));
+    store_fail(store, -28, &why);
+    assert_int_equal(store_commit(store, &err), -28);
+    assert_string_equal(err.text, "the disk is full");
+    store_rollback(store);
+    assert_int_equal(read_since(0), 1);
+}
+
+static void of_more_than_are_asked_for_the_newest_are_read(void **state)
+{
+    for (uint32_t i = 1; i <= 20; i++)
+        add(row_of(i, FORECAST_START, 10 * i));
+    read_since(0);
+    memset(&found, 0, sizeof found);
+    forecast_rows_read(store, 0, 3, take, NULL);
+    assert_int_equal(found.count, 3);
+    assert_true(found.list[0].job == 18 && found.list[2].job == 20);
+}
+
 static void the_oldest_make_room(void **state)
 {
     for (uint32_t i = 1; i <= READ_MAX; i++)
@@ -161,4 +187,7 @@ static void the_oldest_make_room(void **state)
 
 RUN_CASES(CASE(a_forecast_is_read_as_it_was_written),
           CASE(the_first_forecast_of_a_job_stays), CASE(only_the_first_outcome_counts),
-          CASE(what_is_rolled_back_was_never_forecast), CASE(the_oldest_make_room));
+          CASE(what_is_rolled_back_was_never_forecast),
+          CASE(a_commit_fails_when_a_row_could_not_be_written),
+          CASE(of_more_than_are_asked_for_the_newest_are_read),
+          CASE(the_oldest_make_room));
