@@ -1,9 +1,12 @@
 """When jobs will start and end: forecasts of a real berthd, their outcomes, and dry runs."""
 import concurrent.futures
+import http.client
 import json
 import os
 import sqlite3
 import subprocess
+import tempfile
+import threading
 import time
 import unittest
 
@@ -47,6 +50,23 @@ class Case(unittest.TestCase):
             jobs = {job["id"]: job for job in self.forecast(daemon)["jobs"]}
             return jobs if all("expected_start" in jobs.get(job, {}) for job in ids) else None
         return until(found)
+
+    def rows(self, daemon, query):
+        """Of the database, while berthd does not run."""
+        with sqlite3.connect(os.path.join(daemon.state, "berth.db")) as db:
+            return db.execute(query).fetchall()
+
+    def check_rows(self, daemon):
+        """What is kept of forecasts agrees with what is kept of jobs."""
+        self.assertEqual(self.rows(daemon, "SELECT job FROM forecast WHERE job NOT IN "
+                                   "(SELECT id FROM job)"), [])
+        self.assertEqual(self.rows(
+            daemon, "SELECT job, target FROM forecast JOIN job ON id = job WHERE target = 0 AND "
+            "NOT dropped AND over_ns IS NOT NULL AND over_ns <> start_ns"), [])
+        self.assertEqual(self.rows(
+            daemon, "SELECT job, target, over_ns, end_ns FROM forecast JOIN job ON id = job WHERE "
+            "(end_ns IS NOT NULL AND over_ns IS NULL) OR "
+            "(target = 1 AND over_ns IS NOT end_ns)"), [])
 
     def check_times(self, times):
         self.assertEqual(sorted(times[q] for q in QUANTILES), [times[q] for q in QUANTILES])
@@ -295,6 +315,172 @@ class Ahead(Case):
             reply = self.ahead(daemon, **change)
             self.assertEqual(reply[0], status, (change, reply))
             self.assertIn(words, reply[1]["error"])
+
+
+class Sharing(Case):
+    def test_one_user_has_a_few_at_once_and_is_told_to_try_again(self):
+        daemon = self.start("--policy", "fifo")
+        self.finish_some(daemon)
+        jobs = [self.submit(daemon, 30) for _ in range(3)]
+        with concurrent.futures.ThreadPoolExecutor(24) as pool:
+            replies = list(pool.map(lambda _: self.dry_run(daemon), range(72)))
+        self.assertEqual({status for status, _ in replies} - {200, 429}, set())
+        self.assertGreaterEqual([status for status, _ in replies].count(200), 4)
+        for status, reply in replies:
+            if status == 429:
+                self.assertIn("try again later", reply["error"])
+        self.assertEqual(self.dry_run(daemon)[0], 200)
+        self.expected(daemon, jobs[2])
+
+    def test_who_asks_why_all_the_time_ends_no_other_question(self):
+        daemon = self.start("--policy", "las")
+        self.finish_some(daemon)
+        jobs = [self.submit(daemon, 60) for _ in range(200)]
+        over = threading.Event()
+
+        def ask():
+            while not over.is_set():
+                self.assertEqual(daemon.ask("GET", f"/v1/jobs/{jobs[5]}/why")[0], 200)
+
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            asking = [pool.submit(ask) for _ in range(2)]
+            try:
+                for _ in range(5):
+                    status, reply = daemon.ask("POST", "/v1/ahead",
+                                               {"ahead_s": 86400, "policy": "fifo"})
+                    self.assertEqual(status, 200, reply)
+                made = self.forecast(daemon).get("made", 0)
+                self.submit(daemon, 60)
+                until(lambda: self.forecast(daemon).get("made", 0) > made) # passes go on, too
+            finally:
+                over.set()
+            for one in asking:
+                one.result()
+
+    def test_who_is_not_known_is_not_remembered(self):
+        daemon = self.start()
+        status, reply = daemon.ask("POST", "/v1/ahead", {"without_user": "nobody-here"})
+        self.assertEqual((status, reply["field"]), (400, "without_user"))
+
+
+class Faults(Case):
+    def test_a_long_queue_is_forecast_and_decisions_go_on(self):
+        daemon = self.start("--policy", "las", gpus="v100:1,k80:1")
+        self.finish_some(daemon)
+        body = {"jobs": [{"gpus": 1, "types": "v100", "command": ["sleep", "60"],
+                          "cwd": "/"}] * 500}
+        jobs = []
+        for _ in range(4):
+            status, reply = daemon.ask("POST", "/v1/jobs", body)
+            self.assertEqual(status, 201, reply)
+            jobs += reply["ids"]
+        short = [self.submit(daemon, 0, types="k80") for _ in range(20)]
+        ended = 0
+        for job in short: # while the others are played forward and asked for
+            listed = {one["id"] for one in self.forecast(daemon)["jobs"]}
+            self.assertLessEqual(len(listed), 2100)
+            ended += daemon.wait(job)["state"] == "COMPLETED"
+        self.assertEqual(ended, 20)
+        until(lambda: {job["id"] for job in self.forecast(daemon)["jobs"]} >= set(jobs))
+        ids = ",".join(str(job) for job in jobs[7:1000:7])
+        listed = [job["id"] for job in self.forecast(daemon, ids)["jobs"]]
+        self.assertEqual(listed, jobs[7:1000:7])
+        daemon.kill()
+        self.check_rows(daemon)
+        kept = self.rows(daemon, "SELECT count(*), count(DISTINCT made_ns) FROM forecast "
+                         "WHERE target = 0")[0]
+        self.assertLess(kept[0], 200 * (kept[1] + 1)) # a few of each pass
+        daemon.start()
+
+    def test_jobs_that_come_and_go_all_the_time_leave_nothing_open(self):
+        daemon = self.start("--policy", "las", gpus="v100:2")
+        self.finish_some(daemon)
+
+        def come_and_go(turn):
+            job = self.submit(daemon, 0.05 * (turn % 3) if turn % 2 else 30, name=f"j{turn % 5}")
+            if turn % 3 == 0:
+                self.forecast(daemon)
+                self.assertEqual(daemon.ask("GET", f"/v1/jobs/{job}/why")[0], 200)
+            if turn % 7 == 0:
+                self.assertIn(self.dry_run(daemon)[0], (200, 429))
+            if turn % 2 == 0:
+                daemon.ask("DELETE", f"/v1/jobs/{job}")
+            return job
+
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:
+            jobs = list(pool.map(come_and_go, range(300)))
+        self.wait(daemon, *jobs)
+        self.assertEqual(self.forecast(daemon)["jobs"], [])
+        text = daemon.ask("GET", "/metrics")[1]
+        self.assertRegex(text, r'berth_forecasts_total\{outcome="failed"\} 0')
+        daemon.stop()
+        self.check_rows(daemon)
+        daemon.start()
+
+    def test_killed_while_it_plays_forward_it_goes_on(self):
+        daemon = self.start("--policy", "las", gpus="v100:2")
+        self.finish_some(daemon)
+        for turn in range(5):
+            jobs = [self.submit(daemon, 0.1 if turn % 2 else 30) for _ in range(40)]
+            asking = [threading.Thread(target=self.ask_and_lose, args=(daemon, jobs[20 + i]))
+                      for i in range(3)]
+            for thread in asking:
+                thread.start()
+            time.sleep(0.1 * turn)
+            daemon.kill()
+            for thread in asking:
+                thread.join()
+            self.check_rows(daemon)
+            daemon.start()
+        self.expected(daemon, self.submit(daemon, 30))
+        self.assertRegex(daemon.ask("GET", "/metrics")[1],
+                         r'berth_forecasts_total\{outcome="failed"\} 0')
+
+    def ask_and_lose(self, daemon, job):
+        try:
+            daemon.ask("POST", "/v1/ahead", {"policy": "fifo"})
+            daemon.ask("GET", f"/v1/jobs/{job}/why")
+        except (OSError, http.client.HTTPException):
+            pass
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to mount a small file system")
+    def test_a_full_disk_leaves_no_forecast_of_what_never_was(self):
+        folder = tempfile.mkdtemp(prefix="berth-forecast-")
+        self.addCleanup(os.rmdir, folder)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder],
+                          stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("cannot mount a small file system here")
+        self.addCleanup(subprocess.run, ["umount", "-l", folder], check=False)
+        daemon = Daemon("--policy", "las", gpus="v100:2")
+        daemon.state = os.path.join(folder, "s")
+        self.addCleanup(daemon.wipe)
+        daemon.start()
+        self.finish_some(daemon)
+        job = self.submit(daemon, 0.1)
+        filler = os.path.join(folder, "filler")
+        with open(filler, "wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(b"x" * 4096)
+            except OSError:
+                pass
+        body = {"gpus": 1, "command": ["sleep", "0.1"], "cwd": "/"}
+
+        def refused():
+            self.dry_run(daemon)
+            daemon.ask("POST", "/v1/ahead", {"policy": "fifo"})
+            return daemon.ask("POST", "/v1/jobs", body)[0] == 503
+
+        until(refused)
+        self.assertIsNone(daemon.process.poll(), daemon.words())
+        os.remove(filler)
+        until(lambda: daemon.ask("POST", "/v1/jobs", body)[0] == 201)
+        self.wait(daemon, job)
+        more = [self.submit(daemon, 30) for _ in range(4)]
+        self.expected(daemon, more[3])
+        daemon.kill()
+        self.check_rows(daemon)
+        daemon.start()
 
 
 class Why(Case):
