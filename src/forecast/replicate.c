@@ -212,6 +212,7 @@ static int64_t release_jobs(struct replicate *replicate)
             continue;
         }
         replicate->released[i] = true;
+        replicate->figures.jobs++;
         struct event *event = outbox_add(&replicate->outboxes[replicate->reading]);
         event->at_ns = replicate->now_ns;
         event->kind = EVENT_RELEASED;

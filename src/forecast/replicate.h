@@ -36,7 +36,8 @@ struct replicate_release {
 
 /* What happened in one future, until the time it was played to. */
 struct replicate_figures {
-    uint32_t jobs; /* live at the beginning and not held, or submitted since */
+    uint32_t
+        jobs; /* live at the beginning and not held, or released or submitted since */
     uint32_t finished, preemptions;
     double waiting_s, live_s; /* over all jobs: without seats, and not ended */
     double held_gpu_s, gpu_s; /* held by jobs, and there were                */
