@@ -701,6 +701,15 @@ const char *cluster_node_name(const struct cluster *cluster, node_id node, char 
     return text;
 }
 
+node_id cluster_find_node(const struct cluster *cluster, const char *name)
+{
+    char text[64];
+    for (node_id id = 0; id < cluster->node_count; id++)
+        if (strcmp(cluster_node_name(cluster, id, text, sizeof text), name) == 0)
+            return id;
+    return NODE_NONE;
+}
+
 uint32_t cluster_types_named(const struct cluster *cluster, const char *names)
 {
     uint32_t bits = 0;

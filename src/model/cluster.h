@@ -100,6 +100,9 @@ void cluster_end(struct cluster *cluster, struct arena *arena);
 const char *cluster_node_name(const struct cluster *cluster, node_id node, char *text,
                               unsigned size);
 
+/* The node of that name, or NODE_NONE: each is looked at. */
+node_id cluster_find_node(const struct cluster *cluster, const char *name);
+
 /* Types named in "v100|p100", as bits; unknown names have none. */
 uint32_t cluster_types_named(const struct cluster *cluster, const char *names);
 

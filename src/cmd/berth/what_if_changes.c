@@ -26,15 +26,6 @@ struct node_changes {
     node_id *places;    /* of the old nodes among those that stay */
 };
 
-static node_id find_node(const struct cluster *cluster, const char *name)
-{
-    char text[64];
-    for (node_id id = 0; id < cluster->node_count; id++)
-        if (strcmp(cluster_node_name(cluster, id, text, sizeof text), name) == 0)
-            return id;
-    return NODE_NONE;
-}
-
 static int no_such_node(const struct history *history, const char *name,
                         struct error *err)
 {
@@ -56,7 +47,7 @@ static int mark_removed(struct node_changes *nodes, struct error *err)
     uint32_t left = was->node_count;
     for (uint32_t i = 0; i < nodes->changes->remove_count; i++) {
         const char *name = nodes->changes->remove[i];
-        node_id id = find_node(was, name);
+        node_id id = cluster_find_node(was, name);
         if (id == NODE_NONE)
             return no_such_node(nodes->history, name, err);
         left -= nodes->places[id] != NODE_GONE;

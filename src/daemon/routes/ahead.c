@@ -455,15 +455,6 @@ static int read_text(const char *key, const struct json *value, char *text,
     return 0;
 }
 
-static node_id find_node(const struct cluster *cluster, const char *name)
-{
-    char text[64];
-    for (node_id id = 0; id < cluster->node_count; id++)
-        if (strcmp(cluster_node_name(cluster, id, text, sizeof text), name) == 0)
-            return id;
-    return NODE_NONE;
-}
-
 static int read_removed(struct ahead_change *change, const struct json *value,
                         const struct cluster *cluster, struct error *err)
 {
@@ -474,7 +465,7 @@ static int read_removed(struct ahead_change *change, const struct json *value,
     change->removed = memory_checked(calloc(count + 1, sizeof *change->removed));
     for (size_t i = 0; i < count; i++) {
         const char *name = json_as_text(json_item(value, i));
-        node_id node = name ? find_node(cluster, name) : NODE_NONE;
+        node_id node = name ? cluster_find_node(cluster, name) : NODE_NONE;
         if (node == NODE_NONE)
             return error_set(err, -EINVAL, "remove: there is no node %.60s",
                              name ? name : "of that kind");
