@@ -333,6 +333,7 @@ void forecast_loader_stop(struct forecasts *forecasts)
     forecasts->loader = NULL;
     loader->forecasts = NULL;
     history_thaw(&forecasts->history);
+    forecast_worker_wake(forecasts->worker);
     uv_close((uv_handle_t *)&loader->timer, free_loader);
 }
 
@@ -340,8 +341,6 @@ static void on_piece(uv_timer_t *timer)
 {
     struct forecast_loader *loader = timer->data;
     struct forecasts *forecasts = loader->forecasts;
-    if (forecasts->history.frozen > 1)
-        return; /* the thread reads it just now */
     bool more =
         loader->stage == LOAD_FORECASTS ? replay_forecasts(loader) : load_jobs(loader);
     if (!more)

@@ -148,6 +148,8 @@ static void begin_next(struct forecast_worker *worker)
 {
     struct forecast_task *task;
     struct error err = { "" };
+    if (!worker->task && worker->history->frozen > 0)
+        return; /* it is being read from the store: forecast_worker_wake() */
     while (!worker->task && (task = take_first(worker))) {
         int r = task->dropped ? error_set(&err, -ECANCELED, "cancelled")
                               : take_snapshot(worker, task->more_jobs, &err);
@@ -263,6 +265,11 @@ int forecast_worker_add(struct forecast_worker *worker, struct forecast_task *ta
         interrupt(worker);
     uv_async_send(&worker->finished); /* the task begins in the loop's next turn */
     return 0;
+}
+
+void forecast_worker_wake(struct forecast_worker *worker)
+{
+    uv_async_send(&worker->finished);
 }
 
 bool forecast_worker_is_lost(const struct forecast_worker *worker)

@@ -48,7 +48,10 @@ struct forecast_task {
     struct forecast_task *next;
 };
 
-/* 'history' is frozen while a task is worked on. */
+/*
+ * 'history' is frozen while a task is worked on.  No task is begun while somebody else has frozen
+ * it, who calls forecast_worker_wake() afterwards.
+ */
 struct forecast_worker *forecast_worker_new(struct scheduler *scheduler,
                                             struct forecast_history *history);
 
@@ -58,6 +61,8 @@ void forecast_task_drop(struct forecast_task *task);
 /* -EBUSY: too many wait, or too many of this user. */
 int forecast_worker_add(struct forecast_worker *worker, struct forecast_task *task,
                         struct error *err);
+
+void forecast_worker_wake(struct forecast_worker *worker);
 
 /*
  * The thread did not come back when it was told to, as the policy decides for ever: it is left
