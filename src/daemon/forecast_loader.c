@@ -87,7 +87,7 @@ static bool read_request(struct forecast_loader *loader, const char *text,
     return r == 0;
 }
 
-/* The job as it was submitted; of one whose request is not kept, what is. */
+/* The job as it was submitted; without its request, what else is kept. */
 static bool make_job(struct forecast_loader *loader, struct db_query *query,
                      struct job *ret_job)
 {

@@ -35,7 +35,7 @@ struct forecast_worker {
     char *settings; /* of the snapshot's policy, or NULL */
     int64_t copy_ns;
     bool interrupted;    /* the task, by one that is urgent */
-    uint32_t last_owner; /* whose task was begun last       */
+    uint32_t last_owner; /* of the task that began last      */
     bool lost;
 
     uv_mutex_t mutex;

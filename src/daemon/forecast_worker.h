@@ -55,7 +55,7 @@ struct forecast_task {
 struct forecast_worker *forecast_worker_new(struct scheduler *scheduler,
                                             struct forecast_history *history);
 
-/* Nobody wants it any more: it ends soon, or is not begun; then done() is called all the same. */
+/* It is not wanted any more: it ends soon, or is not begun; then done() is called all the same. */
 void forecast_task_drop(struct forecast_task *task);
 
 /* -EBUSY: too many wait, or too many of this user. */

@@ -36,7 +36,7 @@ static const char no_history[] =
 /* A pass over all jobs. */
 struct forecast_pass_task {
     struct forecast_task task;
-    struct forecasts *forecasts; /* NULL: nobody wants it any more */
+    struct forecasts *forecasts; /* NULL: it is not wanted any more */
     struct start_releases releases;
     struct start_times times;
     const struct policy *policy; /* of the snapshot */

@@ -199,7 +199,7 @@ static bool can_be_released(const struct replicate *replicate,
     return true;
 }
 
-/* Release those whose conditions are met; returns the next time that one of them waits for. */
+/* Release those that wait for nothing any more; returns the next time that one of them waits for. */
 static int64_t release_jobs(struct replicate *replicate)
 {
     int64_t next_ns = INT64_MAX;

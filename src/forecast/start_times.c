@@ -115,7 +115,7 @@ static void list_live(struct forecast_pass *pass)
     }
 }
 
-/* Those of the releases whose jobs are live and held, and whose other jobs are known to end. */
+/* Those of the releases of live jobs that are held. */
 static void list_releases(struct forecast_pass *pass)
 {
     const struct start_releases *from = pass->setup->releases;

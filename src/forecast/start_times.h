@@ -59,7 +59,7 @@ struct start_setup {
     bool
         starts_only; /* ends are not asked for, nor told: running jobs are of no interest */
     const atomic_bool *cancelled; /* or NULL: when it becomes true, -ECANCELED      */
-    uint32_t without_user; /* none of whose jobs will be submitted; 0: all users' are */
+    uint32_t without_user;        /* that submits no jobs; 0: all do */
 
     /* Optional: room for what happened in each replicate.  All are played to the horizon, and no
      * job's times are asked for. */

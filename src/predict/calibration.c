@@ -36,7 +36,7 @@ uint64_t calibration_add(struct calibration *calibration, int64_t made_ns,
     return number;
 }
 
-/* What is kept of a forecast whose outcome is not known; NULL: it is, or was too long ago. */
+/* What is kept of a forecast that has not turned out; NULL: it is, or was too long ago. */
 static struct calibration_forecast *find_open(struct calibration *calibration,
                                               uint64_t number)
 {

@@ -292,7 +292,7 @@ static void release_run(struct forecast_run *run)
 struct kind_score {
     uint32_t count;
     double coverage, raw_coverage, pinball;
-    double below[QUANTILE_COUNT]; /* jobs whose time was before that quantile */
+    double below[QUANTILE_COUNT]; /* jobs that were earlier than that quantile */
     double baseline;              /* forecasts of which that is shown         */
     uint32_t bucket_counts[BUCKETS];
     double bucket_coverage[BUCKETS];

@@ -57,7 +57,7 @@ static const char *copy_text(struct history *history, const char *text)
     return text ? arena_text(&history->arena, text) : NULL;
 }
 
-/* A job whose texts live as long as the history. */
+/* A job with texts that live as long as the history. */
 static struct job_spec *add_job(struct history *history, const struct job_spec *job,
                                 uint32_t *room)
 {

@@ -58,7 +58,7 @@ struct ahead {
     struct forecast_task task; /* the first member */
     struct http_delayed delayed;
     uv_timer_t timer;
-    bool is_replied; /* or nobody waits any more */
+    bool is_replied; /* or the client has gone */
     struct forecasts *forecasts;
     struct start_releases releases;
     struct ahead_change change;
@@ -144,7 +144,7 @@ static void lose_job(struct ahead_events *events, job_id id)
                               .steps_reached = steps });
 }
 
-/* Jobs of which none is left, and those whose nodes go. */
+/* Jobs that are left out, and those on nodes that go. */
 static void end_jobs(struct ahead_events *events, const struct ahead_change *change)
 {
     const struct state *state = &events->engine->state;

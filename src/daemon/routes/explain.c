@@ -151,7 +151,7 @@ struct explanation {
     uv_timer_t timer;
     uint64_t id, ahead;
     char change[240];
-    bool is_replied; /* or nobody waits any more */
+    bool is_replied; /* or the client has gone */
 };
 
 static int find_change(struct forecast_task *task, struct engine *engine,

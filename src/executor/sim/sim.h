@@ -28,7 +28,7 @@ struct sim_truth {
     int64_t ckpt_ns; /* 0: saves only when it is stopped */
     bool fails;
     bool keeps_nothing; /* leaves after 'pause_ns' and has lost what it made */
-    bool unseen;        /* nobody measures its pause and load                */
+    bool unseen;        /* its pause and load are not measured              */
     uint32_t kind;      /* row of the table of true rates; KIND_NONE: by its step_s */
     const struct learning
         *curve; /* of its loss; NULL: reports none.  Borrowed for the call */
