@@ -295,9 +295,9 @@ static void write_gpu_indexes(struct buf *line, const struct slurm_job *job,
     map_release(&written);
 }
 
-static bool has_state(const struct slurm_job *job, const char *state)
+static bool has_allocation(const struct slurm_job *job)
 {
-    return job->state && strcmp(job->state, state) == 0;
+    return job->state == BRIDGE_RUNNING || job->state == BRIDGE_SUSPENDED;
 }
 
 static void write_identity(struct buf *line, const struct slurm_job *job,
@@ -323,10 +323,10 @@ static void write_identity(struct buf *line, const struct slurm_job *job,
 static void write_state(struct buf *line, const struct slurm_job *job,
                         struct arena *scratch)
 {
-    bool pending = has_state(job, "PENDING");
-    bool running = has_state(job, "RUNNING") || has_state(job, "SUSPENDED");
+    bool pending = job->state == BRIDGE_PENDING;
+    bool running = has_allocation(job);
 
-    write_text(line, "state", job->state, scratch);
+    json_write_text(line, "state", bridge_state_name(job->state));
     if (job->reason && strcmp(job->reason, "None") != 0)
         write_text(line, "reason", job->reason, scratch);
     json_write_flag(line, "held", pending && job->priority == 0);
@@ -399,7 +399,7 @@ void bridge_message_job(struct buf *line, const struct slurm_job *job,
     write_identity(line, job, scratch);
     write_state(line, job, scratch);
     write_demand(line, job, scratch);
-    if (has_state(job, "RUNNING") || has_state(job, "SUSPENDED") || job->completing)
+    if (has_allocation(job) || job->completing)
         write_gpu_indexes(line, job, scratch);
     json_write_close(line, '}');
     json_write_close(line, '}');

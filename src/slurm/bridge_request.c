@@ -14,14 +14,6 @@
 #include "base/error.h"
 #include "base/json.h"
 
-static const char *const verb_names[] = {
-    [VERB_START] = "start",   [VERB_SIGNAL] = "signal", [VERB_EVICT] = "evict",
-    [VERB_REVIVE] = "revive", [VERB_HOLD] = "hold",     [VERB_RELEASE] = "release",
-    [VERB_CANCEL] = "cancel", [VERB_PARK] = "park",     [VERB_COMMENT] = "comment",
-    [VERB_SCRIPT] = "script", [VERB_POLL] = "poll",
-};
-#define VERB_COUNT (sizeof(verb_names) / sizeof(verb_names[0]))
-
 /* Signals that ask a job to checkpoint; others are refused. */
 static const struct {
     const char *name;
@@ -207,12 +199,9 @@ static int read_object(const struct json *object, struct arena *arena,
     else
         return error_set(err, -EINVAL, "seq: want a number");
     const char *name = json_as_text(json_get(object, "verb"));
-    for (size_t i = 0; name && i < VERB_COUNT; i++)
-        if (strcmp(name, verb_names[i]) == 0) {
-            request->verb = (enum bridge_verb)i;
-            return read_verb_fields(object, arena, request, err);
-        }
-    return error_set(err, -EINVAL, "verb: there is no '%.20s'", name ? name : "");
+    if (!name || !bridge_verb_find(name, &request->verb))
+        return error_set(err, -EINVAL, "verb: there is no '%.20s'", name ? name : "");
+    return read_verb_fields(object, arena, request, err);
 }
 
 int bridge_request_read(const char *line, size_t count, struct arena *arena,

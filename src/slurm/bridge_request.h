@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "host/bridge_protocol.h"
+
 struct arena;
 struct error;
 
@@ -12,20 +14,6 @@ struct error;
     (1u << 20) /* bytes of a line of the protocol, in both directions */
 #define BRIDGE_NODES_MAX 16384
 #define BRIDGE_COMMENT_MAX 4000
-
-enum bridge_verb {
-    VERB_START,
-    VERB_SIGNAL,
-    VERB_EVICT,
-    VERB_REVIVE,
-    VERB_HOLD,
-    VERB_RELEASE,
-    VERB_CANCEL,
-    VERB_PARK,
-    VERB_COMMENT,
-    VERB_SCRIPT,
-    VERB_POLL,
-};
 
 enum signal_target {
     SIGNAL_BATCH, /* the batch shell alone                */

@@ -299,9 +299,9 @@ static void store_status(void *self, const struct slurm_job *job)
              : job->id != bridge_request_job_id(status->request))
         return;
     status->seen = true;
-    status->pending = strcmp(job->state, "PENDING") == 0;
-    status->running = strcmp(job->state, "RUNNING") == 0;
-    status->cancelled = strcmp(job->state, "CANCELLED") == 0;
+    status->pending = job->state == BRIDGE_PENDING;
+    status->running = job->state == BRIDGE_RUNNING;
+    status->cancelled = job->state == BRIDGE_CANCELLED;
     status->completing = job->completing;
     status->runs_there =
         status->running &&

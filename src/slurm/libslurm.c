@@ -373,13 +373,13 @@ static void libslurm_execute(void *own, const struct bridge_request *request,
 
 /* --- polling -------------------------------------------------------------------------- */
 
-static const char *const states[] = {
-    [JOB_PENDING] = "PENDING",     [JOB_RUNNING] = "RUNNING",
-    [JOB_SUSPENDED] = "SUSPENDED", [JOB_COMPLETE] = "COMPLETED",
-    [JOB_CANCELLED] = "CANCELLED", [JOB_FAILED] = "FAILED",
-    [JOB_TIMEOUT] = "TIMEOUT",     [JOB_NODE_FAIL] = "NODE_FAIL",
-    [JOB_PREEMPTED] = "PREEMPTED", [JOB_BOOT_FAIL] = "BOOT_FAIL",
-    [JOB_DEADLINE] = "DEADLINE",   [JOB_OOM] = "OUT_OF_MEMORY",
+static const enum bridge_state states[] = {
+    [JOB_PENDING] = BRIDGE_PENDING,     [JOB_RUNNING] = BRIDGE_RUNNING,
+    [JOB_SUSPENDED] = BRIDGE_SUSPENDED, [JOB_COMPLETE] = BRIDGE_COMPLETED,
+    [JOB_CANCELLED] = BRIDGE_CANCELLED, [JOB_FAILED] = BRIDGE_FAILED,
+    [JOB_TIMEOUT] = BRIDGE_TIMEOUT,     [JOB_NODE_FAIL] = BRIDGE_NODE_FAIL,
+    [JOB_PREEMPTED] = BRIDGE_PREEMPTED, [JOB_BOOT_FAIL] = BRIDGE_BOOT_FAIL,
+    [JOB_DEADLINE] = BRIDGE_DEADLINE,   [JOB_OOM] = BRIDGE_OUT_OF_MEMORY,
 };
 
 /* The library has these names too, but no header declares them. */
@@ -549,7 +549,8 @@ static void report_job(struct libslurm *self, const slurm_job_info_t *info,
         .user = find_user_name(self, info),
         .uid = info->user_id,
         .partition = info->partition,
-        .state = state < sizeof(states) / sizeof(states[0]) ? states[state] : "UNKNOWN",
+        .state =
+            state < sizeof(states) / sizeof(states[0]) ? states[state] : BRIDGE_UNKNOWN,
         .reason = reason_name(info, scratch),
         .priority = info->priority,
         .completing = (info->job_state & JOB_COMPLETING) != 0,

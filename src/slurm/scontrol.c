@@ -237,25 +237,23 @@ static uint64_t parse_mebibytes(const char *text)
 /* --- jobs --------------------------------------------------------------------------- */
 
 /* Read the state; while a job is leaving, scontrol does not print what it will be. */
-static void read_state(struct slurm_job *job, const char *state)
+static void read_state(struct slurm_job *job, const char *text)
 {
-    static const char *const pending[] = { "SPECIAL_EXIT", "RESV_DEL_HOLD", NULL };
-    static const char *const running[] = { "CONFIGURING", "RESIZING",  "SIGNALING",
-                                           "STOPPED",     "STAGE_OUT", NULL };
-    static const char *const leaving[] = { "COMPLETING", "REQUEUED", "REQUEUE_HOLD",
-                                           "REQUEUE_FED", NULL };
-    job->state = state;
-    for (int i = 0; pending[i]; i++)
-        if (strcmp(state, pending[i]) == 0)
-            job->state = "PENDING";
-    for (int i = 0; running[i]; i++)
-        if (strcmp(state, running[i]) == 0)
-            job->state = "RUNNING";
-    for (int i = 0; leaving[i]; i++)
-        if (strcmp(state, leaving[i]) == 0) {
-            job->state = "COMPLETING";
-            job->completing = true;
-        }
+    static const struct {
+        const char *text;
+        enum bridge_state state;
+    } others[] = {
+        { "SPECIAL_EXIT", BRIDGE_PENDING },    { "RESV_DEL_HOLD", BRIDGE_PENDING },
+        { "CONFIGURING", BRIDGE_RUNNING },     { "RESIZING", BRIDGE_RUNNING },
+        { "SIGNALING", BRIDGE_RUNNING },       { "STOPPED", BRIDGE_RUNNING },
+        { "STAGE_OUT", BRIDGE_RUNNING },       { "REQUEUED", BRIDGE_COMPLETING },
+        { "REQUEUE_HOLD", BRIDGE_COMPLETING }, { "REQUEUE_FED", BRIDGE_COMPLETING },
+    };
+    job->state = bridge_state_find(text);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (strcmp(text, others[i].text) == 0)
+            job->state = others[i].state;
+    job->completing = job->state == BRIDGE_COMPLETING;
 }
 
 /* Read "nobody(65534)". */

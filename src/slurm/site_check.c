@@ -53,8 +53,7 @@ static void count_job(void *self, const struct slurm_job *job)
         return;
     survey->jobs++;
     bool parked = job->start >= SLURM_PARKED_FROM; /* by Berth */
-    survey->unheld +=
-        strcmp(job->state, "PENDING") == 0 && job->priority != 0 && !parked;
+    survey->unheld += job->state == BRIDGE_PENDING && job->priority != 0 && !parked;
 }
 
 static void ignore_unreadable(void *self, uint32_t id, const char *why)

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "host/bridge_protocol.h"
+
 #define SLURM_NONE UINT32_MAX
 /* The end of 2036: only Berth makes a job wait for so long. */
 #define SLURM_PARKED_FROM 2114200000
@@ -29,7 +31,7 @@ struct slurm_job {
     const char *user;
     uint32_t uid;
     const char *partition;
-    const char *state;
+    enum bridge_state state;
     const char *reason;
     uint32_t priority;
     bool completing;

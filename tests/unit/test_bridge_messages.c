@@ -311,7 +311,7 @@ static void a_message_has_the_fields_of_its_state(void **state)
     struct slurm_job job = { .id = 5,
                              .array_task = SLURM_NONE,
                              .array_tasks = "1-9%3",
-                             .state = "PENDING",
+                             .state = BRIDGE_PENDING,
                              .reason = "BeginTime",
                              .priority = 7,
                              .start = 1800000000,
@@ -337,7 +337,7 @@ static void a_message_has_the_fields_of_its_state(void **state)
     assert_non_null(strstr(line, "\"parked\":true"));
     assert_non_null(strstr(line, "\"held\":true"));
 
-    job.state = "SUSPENDED";
+    job.state = BRIDGE_SUSPENDED;
     job.reason = "None";
     job.errors = "/err";
     job.array_task = 4;
@@ -346,7 +346,7 @@ static void a_message_has_the_fields_of_its_state(void **state)
     assert_non_null(strstr(line, "\"errors\":\"/err\""));
     assert_non_null(strstr(line, "\"array_task\":4"));
     assert_null(strstr(line, "reason"));
-    job.state = "FAILED";
+    job.state = BRIDGE_FAILED;
     job.signal = 9;
     job.output = NULL;
     job.nodes = "n[1-";
@@ -355,8 +355,8 @@ static void a_message_has_the_fields_of_its_state(void **state)
     assert_non_null(strstr(line, "\"signal\":9"));
     assert_non_null(strstr(line, "\"errors\":\"/err\""));
     assert_null(strstr(line, "\"nodes\""));
-    job.state = NULL;
-    assert_null(strstr(message_of(&job), "\"state\""));
+    job.state = BRIDGE_UNKNOWN;
+    assert_non_null(strstr(message_of(&job), "\"state\":\"UNKNOWN\""));
 }
 
 static void each_node_occurs_once_and_long_texts_are_cut(void **state)
@@ -370,7 +370,7 @@ static void each_node_occurs_once_and_long_texts_are_cut(void **state)
                                         { "n[", "gpu:v100:1(IDX:1)" } };
     struct slurm_job job = { .id = 5,
                              .array_task = SLURM_NONE,
-                             .state = "RUNNING",
+                             .state = BRIDGE_RUNNING,
                              .comment = comment,
                              .mem_mib = UINT64_MAX,
                              .tres_per_job = "gres:gpu:v100:2,gres:gpu:k80:1",
@@ -468,7 +468,7 @@ static void a_job_becomes_one_line_that_can_be_read_back(void **state)
         .id = 5,
         .array_task = SLURM_NONE,
         .name = "caf\xe9 \"x\"\n", /* not UTF-8 */
-        .state = "RUNNING",
+        .state = BRIDGE_RUNNING,
         .partition = "gpu",
         .nodes = "n[1-2]",
         .min_nodes = 2,

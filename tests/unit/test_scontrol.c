@@ -67,7 +67,7 @@ static void a_record_is_read(void **state)
     assert_string_equal(job->name, "na me=x");
     assert_string_equal(job->user, "ann");
     assert_int_equal(job->uid, 1001);
-    assert_string_equal(job->state, "PENDING");
+    assert_int_equal(job->state, BRIDGE_PENDING);
     assert_string_equal(job->reason, "JobHeldUser");
     assert_string_equal(job->comment, "berth:a=b c");
     assert_null(job->admin_comment);
@@ -143,11 +143,11 @@ static void times_and_sizes_are_read_as_slurm_writes_them(void **state)
 
 static void a_state_says_what_a_job_will_be(void **state)
 {
-    assert_string_equal(read_with("=PENDING", "=SPECIAL_EXIT")->state, "PENDING");
-    assert_string_equal(read_with("=PENDING", "=RESV_DEL_HOLD")->state, "PENDING");
-    assert_string_equal(read_with("=PENDING", "=STAGE_OUT")->state, "RUNNING");
+    assert_int_equal(read_with("=PENDING", "=SPECIAL_EXIT")->state, BRIDGE_PENDING);
+    assert_int_equal(read_with("=PENDING", "=RESV_DEL_HOLD")->state, BRIDGE_PENDING);
+    assert_int_equal(read_with("=PENDING", "=STAGE_OUT")->state, BRIDGE_RUNNING);
     assert_true(read_with("=PENDING", "=REQUEUE_HOLD")->completing);
-    assert_string_equal(read_with("=PENDING", "=TIMEOUT")->state, "TIMEOUT");
+    assert_int_equal(read_with("=PENDING", "=TIMEOUT")->state, BRIDGE_TIMEOUT);
 }
 
 /* What has to be there and is not makes a record none. */
@@ -200,7 +200,7 @@ static void a_job_that_leaves_is_leaving(void **state)
                   RECORD("8", "x", "CONFIGURING", "n1", ""),
               "7 1001\n8 1001\n");
     assert_true(seen[0].completing);
-    assert_string_equal(seen[1].state, "RUNNING");
+    assert_int_equal(seen[1].state, BRIDGE_RUNNING);
     assert_false(seen[1].completing);
 }
 
