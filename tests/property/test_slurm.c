@@ -741,12 +741,12 @@ static void tell_who_is_left(uint64_t seed)
         struct slurm_entry *entry = slurm_find(play.slurm, i);
         if ((!job->over && job->known) || job->fate <= RUNNING)
             print_message("seed %" PRIu64 ": job %u: %s held %d completing %d; in the "
-                          "books: %d; wish %d seq %d verb %s\n",
+                          "books: %d; stage %d seq %d verb %s\n",
                           seed, i, fate_names[job->fate], job->held, job->completing,
                           slot == JOB_NONE ? -1
                                            : (int)play.engine.state.jobs[slot].state,
-                          entry ? (int)entry->wish : -1, entry ? (int)entry->seq : -1,
-                          entry && entry->verb ? entry->verb : "");
+                          entry ? (int)entry->stage : -1, entry ? (int)entry->seq : -1,
+                          entry ? bridge_verb_name(entry->verb) : "");
     }
 }
 

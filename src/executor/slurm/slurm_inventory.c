@@ -1,5 +1,5 @@
 /*
- * slurm_room.c - the owners of GPUs: our jobs, or jobs that Slurm has started without
+ * slurm_inventory.c - the owners of GPUs: our jobs, or jobs that Slurm has started without
  * us.
  *
  * Slurm numbers a job's GPUs as it likes, and so do we: only their number on a node is
@@ -41,7 +41,7 @@ static bool is_ours(const struct slurm_entry *entry)
     return (entry->slot != JOB_NONE && entry->now.count > 0) || slurm_is_leaving(entry);
 }
 
-bool slurm_tidies_up(const struct slurm_entry *entry)
+bool slurm_inventory_awaits(const struct slurm_entry *entry)
 {
     for (const struct slurm_entry *other = entry->slurm->first; other;
          other = other->next)
@@ -75,7 +75,7 @@ static void tell_foreign(struct slurm *slurm, node_id node, uint64_t bits)
     struct slurm_host *host = &slurm->hosts[node];
     if (bits == host->foreign_told)
         return;
-    struct event *event = slurm_emit(slurm, EVENT_FOREIGN);
+    struct event *event = slurm_report(slurm, EVENT_FOREIGN);
     event->node = node;
     event->gpus = bits;
     host->foreign_told = bits;
@@ -86,7 +86,7 @@ static void tell_up(struct slurm *slurm, node_id node)
     struct slurm_host *host = &slurm->hosts[node];
     if (host->up == !host->down_told)
         return;
-    slurm_emit(slurm, host->up ? EVENT_NODE_UP : EVENT_NODE_DOWN)->node = node;
+    slurm_report(slurm, host->up ? EVENT_NODE_UP : EVENT_NODE_DOWN)->node = node;
     host->down_told = !host->up;
 }
 
@@ -107,13 +107,13 @@ static const struct job *job_of(const struct slurm_entry *entry)
 static bool runs_on_shards(const struct slurm_entry *entry)
 {
     return entry->slot != JOB_NONE && entry->now.count == 1 && entry->node_count == 1 &&
-           entry->stands == STANDS_RUNNING && job_of(entry)->shares;
+           slurm_is_running(entry) && job_of(entry)->shares;
 }
 
 /* The same, and it runs in the books. */
 static bool has_shards(const struct slurm_entry *entry)
 {
-    return entry->told_started && runs_on_shards(entry);
+    return slurm_has_begun(entry) && runs_on_shards(entry);
 }
 
 static void add_held(struct owners *owners, const struct seat *seats, uint32_t count)
@@ -178,7 +178,7 @@ static int64_t look_at(struct slurm *slurm, node_id node, const struct owners *o
     return crowded ? now_ns + SURE_NS : INT64_MAX;
 }
 
-void slurm_look_at_nodes(struct slurm *slurm, bool sure)
+void slurm_inventory_take(struct slurm *slurm, bool sure)
 {
     uint32_t count = slurm->setup.view->cluster->node_count;
     struct owners *owners = memory_checked(calloc((size_t)count + 1, sizeof *owners));
@@ -204,7 +204,7 @@ static bool is_on_its_gpu(const struct slurm_entry *entry,
     return false;
 }
 
-bool slurm_is_as_booked(const struct slurm_entry *entry)
+bool slurm_inventory_is_as_booked(const struct slurm_entry *entry)
 {
     const struct slurm_entry *partner = slurm_partner(entry);
     if (!has_shards(entry))
@@ -213,7 +213,7 @@ bool slurm_is_as_booked(const struct slurm_entry *entry)
         return false;
     for (const struct slurm_entry *other = entry->slurm->first; other;
          other = other->next)
-        if (other != entry && other != partner && other->stands == STANDS_RUNNING &&
+        if (other != entry && other != partner && slurm_is_running(other) &&
             is_on_its_gpu(entry, other))
             return false;
     return true;
@@ -243,7 +243,7 @@ static uint64_t held_bits(const struct slurm_entry *own, node_id node)
         if (entry != own && entry->slot != JOB_NONE)
             bits |= row_bits(slurm->setup.view, &job_of(entry)->seats, node) |
                     row_bits(slurm->setup.view, &job_of(entry)->next, node);
-        const struct hold *holds[] = { &entry->now, &entry->then };
+        const struct slurm_lease *holds[] = { &entry->now, &entry->then };
         for (int h = 0; h < 2; h++)
             for (uint32_t i = 0; i < holds[h]->count; i++)
                 if (holds[h]->seats[i].node == node)
@@ -258,7 +258,7 @@ static struct room room_left(const struct slurm *slurm, node_id node)
     const struct view *view = slurm->setup.view;
     struct room room = view->free->rooms[node];
     for (const struct slurm_entry *entry = slurm->first; entry; entry = entry->next) {
-        for (uint32_t i = 0; entry->adopting && i < entry->now.count; i++) {
+        for (uint32_t i = 0; entry->now.unbooked && i < entry->now.count; i++) {
             const struct seat *seat = &entry->now.seats[i];
             if (seat->node != node)
                 continue;
@@ -272,7 +272,7 @@ static struct room room_left(const struct slurm *slurm, node_id node)
 
 /*
  * The job of ours whose GPU it shares in Slurm, and can share in the books; NULL: none.  While
- * another is adopted there ('adopting'), wait until the books have that.
+ * another is adopted there, wait until the books have that.
  */
 static struct slurm_entry *find_host(const struct slurm_entry *entry)
 {
@@ -280,13 +280,13 @@ static struct slurm_entry *find_host(const struct slurm_entry *entry)
     if (!job_of(entry)->shares || entry->node_count != 1)
         return NULL;
     for (struct slurm_entry *other = entry->slurm->first; other; other = other->next) {
-        if (other == entry || other->wish != WISH_RUN || !has_shards(other) ||
+        if (other == entry || other->stage != STAGE_RUN || !has_shards(other) ||
             !is_on_its_gpu(entry, other))
             continue;
         const struct job *job = job_of(other);
         if (other->now.seats[0].node != entry->nodes[0])
             continue; /* Slurm has moved it, and the books do not have that yet */
-        if (other->adopting)
+        if (other->now.unbooked)
             return other;
         if (job_runs(job) && job->partner == JOB_NONE && job->coming == JOB_NONE &&
             job->next_partner == JOB_NONE)
@@ -301,12 +301,12 @@ static bool find_seats(struct slurm_entry *entry, struct slurm_entry **ret_host)
     struct slurm *slurm = entry->slurm;
     const struct view *view = slurm->setup.view;
     const struct job *job = &view->jobs[entry->slot];
-    struct hold *hold = &entry->now;
+    struct slurm_lease *hold = &entry->now;
     uint32_t nodes = entry->node_count ? entry->node_count : 1;
     *ret_host = find_host(entry);
     free(hold->seats);
-    *hold =
-        (struct hold){ .seats = memory_checked(calloc(nodes, sizeof *hold->seats)) };
+    *hold = (struct slurm_lease){ .seats = memory_checked(
+                                      calloc(nodes, sizeof *hold->seats)) };
     for (uint32_t i = 0; i < entry->node_count; i++) {
         node_id node = entry->nodes[i];
         const struct slurm_host *host = &slurm->hosts[node];
@@ -318,7 +318,7 @@ static bool find_seats(struct slurm_entry *entry, struct slurm_entry **ret_host)
         if (*ret_host)
             bits = (*ret_host)->now.seats[0].gpus;
         if (bits_count(bits) < count || !host->up ||
-            (*ret_host && (*ret_host)->adopting) ||
+            (*ret_host && (*ret_host)->now.unbooked) ||
             view->cluster->nodes[node].type !=
                 view->cluster->nodes[entry->nodes[0]].type) {
             hold->count = 0;
@@ -338,13 +338,13 @@ static bool find_seats(struct slurm_entry *entry, struct slurm_entry **ret_host)
 
 static struct event *emit_for(struct slurm_entry *entry, enum event_kind kind)
 {
-    struct event *event = slurm_emit(entry->slurm, kind);
+    struct event *event = slurm_report(entry->slurm, kind);
     event->job = entry->slot;
     event->generation = entry->generation;
     return event;
 }
 
-bool slurm_adopt(struct slurm_entry *entry, uint32_t attempt)
+bool slurm_inventory_adopt(struct slurm_entry *entry, uint32_t attempt)
 {
     struct slurm *slurm = entry->slurm;
     struct slurm_entry *beside;
@@ -363,15 +363,15 @@ bool slurm_adopt(struct slurm_entry *entry, uint32_t attempt)
     placed->seat_count = entry->now.count;
     placed->beside = beside ? beside->slot : JOB_NONE;
     entry->now.attempt = attempt;
-    entry->adopting = true;
+    entry->now.unbooked = true;
     slurm->nodes_changed = true; /* one that is drained has nothing to give */
     return true;
 }
 
-bool slurm_has_room(struct slurm_entry *entry)
+bool slurm_inventory_has_room(struct slurm_entry *entry)
 {
-    struct hold lease = entry->now;
-    entry->now = (struct hold){ 0 };
+    struct slurm_lease lease = entry->now;
+    entry->now = (struct slurm_lease){ 0 };
     struct slurm_entry *beside;
     bool room = find_seats(entry, &beside);
     free(entry->now.seats);

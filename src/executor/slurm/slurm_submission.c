@@ -1,4 +1,4 @@
-/* slurm_newcomers.c - jobs that are new to us, from the first sight to the engine's books. */
+/* slurm_submission.c - submit a job to berthd: its array split, the nodes it may run on found. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -75,15 +75,13 @@ static bool task_at(const char *tasks, uint32_t place, uint32_t *ret_task)
 }
 
 /* Each task becomes a job of its own: to hold one does that, and nothing else. */
-static void split_array(struct slurm_entry *entry)
+void slurm_submission_split(struct slurm_entry *entry)
 {
-    char job[48];
     uint32_t task;
-    if (!task_at(entry->tasks, entry->tasks_split, &task))
-        return;
-    entry->tasks_split++;
-    snprintf(job, sizeof job, "%" PRIu64 "_%u", entry->id, task);
-    slurm_ask_as(entry, "hold", job, NULL);
+    if (task_at(entry->tasks, entry->tasks_split, &task)) {
+        entry->tasks_split++;
+        slurm_request_task(entry, task);
+    }
 }
 
 static uint32_t shards_of_gpu(const struct slurm *slurm, node_id node)
@@ -118,66 +116,66 @@ static uint32_t shards_per_gpu(const struct slurm *slurm)
     return most;
 }
 
-/* Into the engine's books; 'submitted' brings it a slot. */
-static void admit_entry(struct slurm_entry *entry)
+/* The nodes it may run on, by what it says of features and shards. */
+static void list_nodes(const struct slurm_entry *entry, struct buf *names)
 {
-    struct slurm *slurm = entry->slurm;
-    struct error err = { "" };
-    if (entry->batch && !entry->asked_script) {
-        entry->asked_script = true;
-        slurm_ask(entry, "script", NULL);
-        return;
-    }
-    const char *features = json_as_text(json_get(entry->news, "features"));
-    int64_t shards = json_count_at(entry->news, "shards");
-    struct buf within;
-    buf_init(&within, 1 << 16);
+    const char *features = json_as_text(json_get(entry->record, "features"));
+    int64_t shards = json_count_at(entry->record, "shards");
     if (features ? features_can_read(features) : shards > 0)
-        find_within(slurm, features, shards, &within);
-    struct slurm_newcomer newcomer = { .job = entry->news,
-                                       .script = entry->script,
-                                       .within = within.count ? within.bytes : NULL,
-                                       .shards_per_gpu = shards_per_gpu(slurm),
-                                       .runs = entry->stands == STANDS_RUNNING,
-                                       .reused = entry->reused };
-    int r = features && !newcomer.within
-                ? error_set(&err, -ENOTSUP,
-                            "it asks for features that no node has, or "
-                            "in a way that only Slurm can read")
-                : slurm->setup.arrive(slurm->setup.context, &newcomer, &err);
-    buf_release(&within);
-    if (r == -ENOTSUP) {
-        snprintf(entry->why, sizeof entry->why, "left to Slurm: %.120s", err.text);
-        entry->left_alone = entry->let_go = true;
-        slurm_due(entry, slurm_now(slurm));
-    } else if (r == -EBADMSG) {
-        slurm_give_up(entry, err.text);
-    } else if (r == -EALREADY) {
-        entry->left_alone = true;
-    } else if (r < 0) {
-        entry->not_before_ns = slurm_now(slurm) + LATER_NS;
-        slurm_set_active(entry, true);
-        slurm_due(entry, entry->not_before_ns);
-        return;
-    } else
-        entry->arriving = true;
-    json_free(entry->news);
-    entry->news = NULL;
-    free(entry->script);
-    entry->script = NULL;
+        find_within(entry->slurm, features, shards, names);
 }
 
-void slurm_meet(struct slurm_entry *entry)
+static int submit(struct slurm_entry *entry, struct error *err)
 {
-    if (entry->let_go && entry->stands == STANDS_PENDING && entry->held)
-        slurm_ask(entry, "release", NULL);
-    if (entry->left_alone || entry->stands == STANDS_ENDED || !entry->news ||
-        entry->completing)
+    const struct slurm_setup *setup = &entry->slurm->setup;
+    struct buf within;
+    buf_init(&within, 1 << 16);
+    list_nodes(entry, &within);
+    struct slurm_newcomer newcomer = { .job = entry->record,
+                                       .script = entry->script,
+                                       .within = within.count ? within.bytes : NULL,
+                                       .shards_per_gpu = shards_per_gpu(entry->slurm),
+                                       .runs = slurm_is_running(entry),
+                                       .reused = entry->reused };
+    int r = json_as_text(json_get(entry->record, "features")) && !newcomer.within
+                ? error_set(err, -ENOTSUP,
+                            "it asks for features that no node has, or "
+                            "in a way that only Slurm can read")
+                : setup->arrive(setup->context, &newcomer, err);
+    buf_release(&within);
+    return r;
+}
+
+static void leave_to_slurm(struct slurm_entry *entry, const char *why)
+{
+    snprintf(entry->why, sizeof entry->why, "left to Slurm: %.120s", why);
+    entry->stage = STAGE_UNMANAGED;
+    slurm_due(entry, slurm_now(entry->slurm));
+}
+
+static void try_again_later(struct slurm_entry *entry)
+{
+    entry->not_before_ns = slurm_now(entry->slurm) + LATER_NS;
+    slurm_set_active(entry, true);
+    slurm_due(entry, entry->not_before_ns);
+}
+
+/* To berthd; the event 'submitted' brings it a slot in the engine's books. */
+void slurm_submission_make(struct slurm_entry *entry)
+{
+    struct error err = { "" };
+    int r = submit(entry, &err);
+    if (r == -ENOTSUP)
+        leave_to_slurm(entry, err.text);
+    else if (r == -EBADMSG)
+        slurm_give_up(entry, err.text);
+    else if (r < 0 && r != -EALREADY) {
+        try_again_later(entry);
         return;
-    if (slurm_now(entry->slurm) < entry->not_before_ns)
-        slurm_due(entry, entry->not_before_ns);
-    else if (entry->tasks)
-        split_array(entry);
-    else
-        admit_entry(entry);
+    } else
+        entry->stage = r < 0 ? STAGE_CLOSED : STAGE_SUBMITTED;
+    json_free(entry->record);
+    entry->record = NULL;
+    free(entry->script);
+    entry->script = NULL;
 }
