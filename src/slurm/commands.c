@@ -28,6 +28,7 @@
 
 #define OUTPUT_MAX_BYTES (256u << 20)
 #define TIMEOUT_S 30
+#define STOP_PAUSE_NS 250000000
 #define ERRORS_MAX_BYTES 65536
 #define PARKED_UNTIL "2036-12-31T00:00:00"
 
@@ -418,17 +419,37 @@ static void start_job(const struct bridge_request *request, struct verb_result *
         release_job(request, result);
 }
 
+static void signal_script(const struct bridge_request *request, const char *signal)
+{
+    const char *const words[] = { "scancel", "--batch", signal, request->job, NULL };
+    struct verb_result unused;
+    run_verb(words, &unused, NULL);
+}
+
+/*
+ * slurmctld hears of the end of a script some milliseconds after it: a requeue in between is
+ * accepted, and the job would run to its end twice.  So the shell of the script is stopped
+ * first, and an end that was on its way has time to arrive, which on a busy machine may not be
+ * enough: only the library can ask whether the shell is there.  A requeue continues it.
+ */
 static void requeue_job(const struct bridge_request *request,
-                        struct verb_result *result)
+                        struct verb_result *result, struct arena *scratch)
 {
     /* Incomplete: never requeue a job that has ended or was cancelled. */
     const char *const words[] = { "scontrol", "requeuehold", "Incomplete", request->job,
                                   NULL };
+    bool stopped = query_job(request, scratch).running;
+    if (stopped) {
+        signal_script(request, "--signal=STOP");
+        nanosleep(&(struct timespec){ .tv_nsec = STOP_PAUSE_NS }, NULL);
+    }
     run_verb(words, result, NULL);
     ignore_code(result, CODE_PENDING);
     ignore_code(result, CODE_DONE);
     ignore_code(result, CODE_FINISHED);
     ignore_code(result, CODE_ALTERED);
+    if (stopped && !result->ok)
+        signal_script(request, "--signal=CONT");
 }
 
 /* Requeue a job that has ended, unless it was cancelled. */
@@ -538,7 +559,7 @@ static void commands_execute(void *own, const struct bridge_request *request,
         signal_job(request, result, scratch);
         break;
     case VERB_EVICT:
-        requeue_job(request, result);
+        requeue_job(request, result, scratch);
         break;
     case VERB_REVIVE:
         requeue_ended_job(request, result, scratch);

@@ -260,15 +260,129 @@ static int requeue_with(const struct bridge_request *request, uint32_t flags)
     return last_error(answers, code);
 }
 
+/*
+ * --- stopping a script before its requeue ---------------------------------------------
+ *
+ * slurmctld hears of the end of a script some milliseconds after it: a requeue in between is
+ * accepted, and the job would run to its end twice.  So the shell of the script is stopped
+ * first, by the slurmd of its node, and has to be there after that.  A requeue continues it.
+ */
+
+#define STOP_TRIES 10
+#define STOP_PAUSE_NS 10000000
+#define OPERATOR_PAUSE_NS 100000000
+
+enum script_state {
+    SCRIPT_STOPPED, /* it cannot end any more                                */
+    SCRIPT_ENDED,   /* and slurmctld knows: nothing is left to be requeued   */
+    SCRIPT_HIDDEN,  /* it has not begun, or has ended a moment ago           */
+    SCRIPT_UNKNOWN, /* its node does not answer, or there is no script       */
+};
+
+static void pause_ns(long ns)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
+}
+
+static bool has_processes(uint32_t id, const char *node)
+{
+    slurm_step_id_t step = { .job_id = id,
+                             .step_id = SLURM_BATCH_SCRIPT,
+                             .step_het_comp = NO_VAL };
+    job_step_pids_response_msg_t *answer = NULL;
+    bool found = false;
+    if (slurm_job_step_get_pids(&step, (char *)(uintptr_t)node, &answer) != 0 ||
+        !answer)
+        return false;
+    void *list = answer->pid_list ? slurm_list_iterator_create(answer->pid_list) : NULL;
+    for (const job_step_pids_t *at; list && (at = slurm_list_next(list));)
+        found = found || at->pid_cnt > 0;
+    if (list)
+        slurm_list_iterator_destroy(list);
+    slurm_job_step_pids_response_msg_free(answer);
+    return found;
+}
+
+static bool is_forbidden(int code)
+{
+    return code == ESLURM_USER_ID_MISSING || code == ESLURM_ACCESS_DENIED;
+}
+
+/* An operator may signal by way of slurmctld only, and that does not say what came of it. */
+static enum script_state stop_as_operator(const struct bridge_request *request)
+{
+    if (slurm_kill_job2(request->job, SIGSTOP, KILL_JOB_BATCH, NULL) != 0)
+        return SCRIPT_UNKNOWN;
+    pause_ns(OPERATOR_PAUSE_NS);
+    return SCRIPT_STOPPED;
+}
+
+/* Looked for twice: what is left of a process that has ended is reaped meanwhile. */
+static bool keeps_processes(uint32_t id, const char *node)
+{
+    if (!has_processes(id, node))
+        return false;
+    pause_ns(STOP_PAUSE_NS);
+    return has_processes(id, node);
+}
+
+static enum script_state stop_shell(const struct bridge_request *request,
+                                    const slurm_job_info_t *job)
+{
+    uint32_t id = JOB_ID(job);
+    int code = slurm_signal_job_step(id, SLURM_BATCH_SCRIPT, SIGSTOP) != 0 ? errno : 0;
+    if (is_forbidden(code))
+        return stop_as_operator(request);
+    if (code != 0 && code != ESRCH && is_no_answer(code))
+        return SCRIPT_UNKNOWN;
+    if (keeps_processes(id, job->batch_host))
+        return SCRIPT_STOPPED;
+    slurm_signal_job_step(id, SLURM_BATCH_SCRIPT, SIGCONT); /* it is being launched */
+    return SCRIPT_HIDDEN;
+}
+
+static enum script_state stop_script_once(const struct bridge_request *request)
+{
+    job_info_msg_t *message;
+    const slurm_job_info_t *job = query_job(request, &message);
+    uint32_t state = job ? job->job_state : JOB_END;
+    enum script_state answer = SCRIPT_UNKNOWN;
+    if ((state & JOB_STATE_BASE) > JOB_SUSPENDED || (state & JOB_COMPLETING))
+        answer = SCRIPT_ENDED;
+    else if ((state & JOB_STATE_BASE) == JOB_RUNNING && job->batch_flag &&
+             job->batch_host)
+        answer = stop_shell(request, job);
+    if (message)
+        slurm_free_job_info_msg(message);
+    return answer;
+}
+
+static enum script_state stop_script(const struct bridge_request *request)
+{
+    enum script_state state = stop_script_once(request);
+    for (int i = 1; i < STOP_TRIES && state == SCRIPT_HIDDEN; i++) {
+        pause_ns(STOP_PAUSE_NS);
+        state = stop_script_once(request);
+    }
+    return state;
+}
+
 /* JOB_RUNNING: never requeue a job that has ended or was cancelled. */
 static void requeue_job(const struct bridge_request *request,
                         struct verb_result *result)
 {
+    enum script_state script = stop_script(request);
+    if (script == SCRIPT_HIDDEN)
+        verb_result_fail(result, 0, true, "its script is beginning or ending");
+    if (script == SCRIPT_HIDDEN || script == SCRIPT_ENDED)
+        return;
     int code = requeue_with(request, JOB_REQUEUE_HOLD | JOB_RUNNING);
     /* It does not run, or is ending: that is what was requested. */
     if (code == ESLURM_JOB_PENDING || code == ESLURM_ALREADY_DONE ||
         code == ESLURM_JOB_FINISHED || code == ESLURM_TRANSITION_STATE_NO_UPDATE)
         code = 0;
+    if (code != 0 && script == SCRIPT_STOPPED)
+        slurm_kill_job2(request->job, SIGCONT, KILL_JOB_BATCH, NULL);
     if (code != 0)
         set_error(result, code);
 }

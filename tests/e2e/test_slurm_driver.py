@@ -398,6 +398,25 @@ class ThroughTheLibrary(Cases, unittest.TestCase):
         late = self.driver.said[-1][0] - time.monotonic() + time.time() - seen["end"]
         print(f"# heard of an end {late:.2f} s after it, at most (Slurm tells whole seconds)")
 
+    def test_a_job_that_has_just_ended_is_not_requeued(self):
+        """slurmctld hears of an end some milliseconds later, and takes a requeue until then."""
+        for _ in range(10):
+            path = os.path.join(lab.work, "ends.pid")
+            if os.path.exists(path):
+                os.remove(path)
+            job = self.submit("--gres=gpu:1", script=f"echo $$ > {path}; sleep 0.3")
+            self.driver.look()
+            self.ok("start", job, nodes=["n1"])
+            end = time.monotonic() + PATIENCE
+            while not (pid := lab.output("ends.pid")).endswith("\n"):
+                self.assertLess(time.monotonic(), end)
+                time.sleep(0.001)
+            while os.path.exists(f"/proc/{pid.strip()}"):
+                self.assertLess(time.monotonic(), end)
+            done = self.driver.order("evict", job)
+            self.assertTrue(done["ok"] or done["transient"], done)
+            self.driver.state(job, "COMPLETED", restarts=0, completing=False)
+
     def test_slurmctld_is_killed_and_comes_back(self):
         job = self.submit("--gres=gpu:1")
         self.started(job, "n1")
