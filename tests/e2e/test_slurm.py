@@ -123,6 +123,33 @@ class OnSlurm(unittest.TestCase):
             self.assertEqual(daemon.nodes_of(ident), nodes, flags)
             self.lab.run("scancel", str(ident))
 
+    def updates(self, ident):
+        """How often Slurm was asked to change this job."""
+        with open(os.path.join(self.lab.dir, "log", "slurmctld.log"), encoding="utf-8") as file:
+            return sum(f"update_job: complete JobId={ident} " in line for line in file)
+
+    def test_a_job_that_nobody_can_start_is_left_alone(self):
+        """It asks for two types of GPU on one node: Slurm holds it whenever it is released."""
+        self.begin()
+        ident = self.lab.submit("--gres=gpu:v100:1,gpu:p100:1")
+        self.wait_for(lambda: reason(self.lab, ident) == "BadConstraints")
+        before = self.updates(ident)
+        time.sleep(3)
+        self.assertLessEqual(before, 2)
+        self.assertEqual(self.updates(ident), before)
+
+    def test_a_job_that_waits_for_another_costs_nothing(self):
+        daemon = self.begin()
+        first = self.lab.submit("--gres=gpu:1")
+        daemon.until(first, "RUNNING")
+        second = self.lab.submit("--gres=gpu:1", f"--dependency=afterok:{first}", script="true")
+        daemon.seen(second)
+        time.sleep(3) # it is parked, and Slurm has looked at it once more
+        before = self.updates(second)
+        self.assertGreaterEqual(before, 1)
+        time.sleep(4)
+        self.assertLessEqual(self.updates(second) - before, 1)
+
     def test_shards_of_a_gpu(self):
         daemon = self.begin()
         two = [self.lab.submit("--gres=shard:1", "-w", "n2",

@@ -260,16 +260,20 @@ static void handle_success(struct slurm_entry *entry, const struct json *done)
         entry->evict_ns = now_ns + LATER_NS; /* then once more */
         break;
     case VERB_REVIVE:
-    case VERB_RELEASE:
         if (entry->news != NEWS_CHANGED) /* until that is reported */
             entry->not_before_ns = now_ns + AGAIN_NS;
+        break;
+    case VERB_RELEASE: /* once: from now on it is held by Slurm, or by its owner */
+        if (entry->stage == STAGE_UNMANAGED)
+            entry->stage = STAGE_CLOSED;
         break;
     case VERB_HOLD:
         handle_held(entry);
         break;
     case VERB_PARK:
+        if (!entry->parked) /* its dependency may have gone before */
+            slurm_poke_soon(entry->slurm);
         entry->parked = true;
-        slurm_poke_soon(entry->slurm);
         break;
     case VERB_SCRIPT:
         handle_script(entry, done);
