@@ -88,11 +88,11 @@ static const char *const key_names[KEY_COUNT] = {
 
 /* A value that may contain blanks ends before one of these keys. */
 static const char *const keys_after_text[] = {
-    "UserId",        "Comment",     "AdminComment", "SystemComment", "Extra",
-    "StdErr",        "StdIn",       "StdOut",       "Power",         "WorkDir",
-    "MailUser",      "MailType",    "TresPerJob",   "TresPerNode",   "TresPerSocket",
-    "TresPerTask",   "CpusPerTres", "MemPerTres",   "TresBind",      "TresFreq",
-    "NtasksPerTRES", "Switches",    "Nodes",        "SubmitLine",
+    "UserId",        "SLUID",         "Comment",     "AdminComment", "SystemComment",
+    "Extra",         "StdErr",        "StdIn",       "StdOut",       "Power",
+    "WorkDir",       "MailUser",      "MailType",    "TresPerJob",   "TresPerNode",
+    "TresPerSocket", "TresPerTask",   "CpusPerTres", "MemPerTres",   "TresBind",
+    "TresFreq",      "NtasksPerTRES", "Switches",    "Nodes",        "SubmitLine",
 };
 #define AFTER_TEXT_COUNT (sizeof(keys_after_text) / sizeof(keys_after_text[0]))
 

@@ -103,6 +103,15 @@ static const struct slurm_job *read_with(const char *piece, const char *other)
     return seen_count == 1 ? &seen[0] : NULL;
 }
 
+/* Slurm 26.05 prints it between the name and the user. */
+static void a_sluid_is_no_part_of_the_name(void **state)
+{
+    const struct slurm_job *job = read_with("UserId=", "SLUID=s1A2B3C4D5E6F UserId=");
+    assert_non_null(job);
+    assert_string_equal(job->name, "x");
+    assert_int_equal(job->uid, 1001);
+}
+
 static void times_and_sizes_are_read_as_slurm_writes_them(void **state)
 {
     static const struct {
@@ -327,7 +336,8 @@ static int teardown(void **state)
     return 0;
 }
 
-RUN_CASES(CASE(a_record_is_read), CASE(times_and_sizes_are_read_as_slurm_writes_them),
+RUN_CASES(CASE(a_record_is_read), CASE(a_sluid_is_no_part_of_the_name),
+          CASE(times_and_sizes_are_read_as_slurm_writes_them),
           CASE(a_state_says_what_a_job_will_be), CASE(a_record_with_holes_is_doubted),
           CASE(seats_are_those_between_two_words), CASE(a_node_has_a_reason_or_none),
           CASE(both_comments_are_told_apart), CASE(a_job_that_leaves_is_leaving),
