@@ -529,7 +529,10 @@ sleep 1000""")
         self.assertIn("burnt out", self.berth("nodes").stdout)
         checks = json.loads(self.berth("doctor", "--json").stdout)["checks"]
         slurm = [c for c in checks if c["what"] == "Slurm"]
-        self.assertIn("jobs arrive held", " ".join(c["text"] for c in slurm))
+        self.assertIn("jobs of partition gpu arrive held", " ".join(c["text"] for c in slurm))
+        said = {c["what"]: c for c in checks} # nothing of this host's GPUs
+        self.assertIn("Slurm's nodes", said["accelerators"]["text"])
+        self.assertFalse({"NVML", "sharing", "cgroups"} & set(said), said)
         self.assertIn("berth_slurm_up 1\n", daemon.ask("GET", "/metrics")[1])
         # Slurm goes away, and comes back.
         waits = self.lab.submit("-H", "--gres=gpu:1")

@@ -220,8 +220,14 @@ static void check_isolation(struct json *checks, const struct json *server)
                   "see 'What is enforced where' in docs/guide/security.md");
 }
 
-static void check_daemon(struct json *checks, const struct flags *flags, char *mps,
-                         size_t size)
+/* What matters to other checks of the berthd that runs. */
+struct doctor_daemon {
+    char mps[400];     /* folder of MPS that it tells jobs   */
+    bool serves_slurm; /* its jobs run on nodes of Slurm's   */
+};
+
+static void check_daemon(struct json *checks, const struct flags *flags,
+                         struct doctor_daemon *daemon)
 {
     struct call *call = NULL;
     struct json *server = NULL;
@@ -251,8 +257,11 @@ static void check_daemon(struct json *checks, const struct flags *flags, char *m
         add_check(checks, "versions", strcmp(version, BERTH_VERSION) == 0 ? FINE : LESS,
                   text, "'berth down' and 'berth up': jobs go on meanwhile");
         check_isolation(checks, server);
-        snprintf(mps, size, "%s", json_text_or(server, "mps", ""));
-        if (strncmp(json_text_or(server, "executor", ""), "slurm", 5) == 0)
+        snprintf(daemon->mps, sizeof daemon->mps, "%s",
+                 json_text_or(server, "mps", ""));
+        daemon->serves_slurm =
+            strncmp(json_text_or(server, "executor", ""), "slurm", 5) == 0;
+        if (daemon->serves_slurm)
             check_slurm(checks, json_text_or(server, "executor", ""));
         if (json_get(server, "store_trouble"))
             add_check(checks, "store", BAD, json_text_or(server, "store_trouble", ""),
@@ -475,12 +484,17 @@ static int doctor_run(const struct flags *flags)
 {
     if (command_refuse_words(flags))
         return 2;
-    char mps[400] = ""; /* folder of MPS that berthd tells jobs */
+    struct doctor_daemon daemon = { .serves_slurm = false };
     struct json *checks = json_new_array();
     check_programs(checks);
-    check_daemon(checks, flags, mps, sizeof mps);
-    check_gpus(checks, *mps ? mps : NULL);
-    check_cgroups(checks);
+    check_daemon(checks, flags, &daemon);
+    if (daemon.serves_slurm) /* what this host has does not matter to its jobs */
+        add_check(checks, "accelerators", FINE,
+                  "those of Slurm's nodes, as 'berth nodes' lists them", NULL);
+    else {
+        check_gpus(checks, daemon.mps[0] ? daemon.mps : NULL);
+        check_cgroups(checks);
+    }
     check_marking(checks, flags);
     check_rights(checks);
     check_places(checks);
