@@ -301,9 +301,8 @@ static void put_looks(struct json *request, const struct json *job)
 }
 
 /* The request that a user would have sent to berthd. */
-static struct json *request_of(const struct slurm_newcomer *newcomer)
+static struct json *request_of(const struct json *job)
 {
-    const struct json *job = newcomer->job;
     struct json *request = json_new_object();
     struct json *command = json_new_array();
     int64_t nodes = json_count_at(job, "min_nodes");
@@ -316,8 +315,8 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
         json_put_text(request, "types", json_text_at(job, "gpu_type"));
     put_names(request, "nodelist", json_get(job, "req_nodes"));
     put_names(request, "exclude", json_get(job, "exc_nodes"));
-    if (newcomer->within)
-        json_put_text(request, "within", newcomer->within);
+    if (*json_text_at(job, "within"))
+        json_put_text(request, "within", json_text_at(job, "within"));
     if (gpus_of(job) > 0)
         put_count(request, "nodes",
                   nodes > 1 || json_count_at(job, "gpus_per_node") > 0 ? nodes : 0);
@@ -346,7 +345,7 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
         !json_flag_at(job, "parked"))
         json_put_number(request, "begin", (double)json_count_at(job, "begin"));
     put_looks(request, job);
-    read_script(request, newcomer->script);
+    read_script(request, json_text_at(job, "script"));
     read_comment(request, json_text_at(job, "comment"),
                  (uint64_t)json_count_at(job, "id"));
     return request;
@@ -355,19 +354,18 @@ static struct json *request_of(const struct slurm_newcomer *newcomer)
 /* --- submission ------------------------------------------------------------------------------ */
 
 /* Jobs that Berth cannot place are left to Slurm. */
-static int check_kind(const struct slurm_newcomer *newcomer, struct error *err)
+static int check_kind(const struct json *job, struct error *err)
 {
-    const struct json *job = newcomer->job;
-    int64_t shards = shards_of(job);
+    int64_t shards = shards_of(job), most = json_count_at(job, "shards_per_gpu");
     if (json_get(job, "gpu_types_mixed"))
         return error_set(err, -ENOTSUP, "it asks for several types of GPU at once");
     if (json_count_at(job, "gpus") == 0 && json_count_at(job, "min_nodes") > 1)
         return error_set(err, -ENOTSUP, "it asks for several nodes and for no GPU");
-    if (shards > newcomer->shards_per_gpu)
+    if (shards > most)
         return error_set(err, -EBADMSG,
                          "asks for %" PRId64
-                         " shards of a GPU, and no GPU has more than %u",
-                         shards, newcomer->shards_per_gpu);
+                         " shards of a GPU, and no GPU has more than %" PRId64,
+                         shards, most);
     return 0;
 }
 
@@ -385,11 +383,10 @@ static int64_t first_submit(struct daemon *daemon, uint64_t id)
 }
 
 /* Refuse a job that has ended here: Slurm still has it, held. */
-static int check_past(struct daemon *daemon, const struct slurm_newcomer *newcomer,
-                      struct error *err)
+static int check_past(struct daemon *daemon, const struct json *job, struct error *err)
 {
-    uint64_t id = (uint64_t)json_count_at(newcomer->job, "id");
-    int64_t submit_s = json_count_at(newcomer->job, "submit");
+    uint64_t id = (uint64_t)json_count_at(job, "id");
+    int64_t submit_s = json_count_at(job, "submit");
 
     struct db_query *query =
         db_prepare(store_reader(daemon->store), "SELECT end_ns FROM job WHERE id = ?");
@@ -400,19 +397,18 @@ static int check_past(struct daemon *daemon, const struct slurm_newcomer *newcom
     if (!known)
         return 0;
     int64_t then_s = first_submit(daemon, id);
-    bool another = newcomer->reused || end_ns / NS_PER_S < submit_s ||
-                   (then_s > 0 && json_count_at(newcomer->job, "restarts") == 0 &&
-                    then_s != submit_s);
+    bool another =
+        json_flag_at(job, "reused") || end_ns / NS_PER_S < submit_s ||
+        (then_s > 0 && json_count_at(job, "restarts") == 0 && then_s != submit_s);
     if (!another)
         return error_set(err, -EALREADY, "it has ended here");
     return store_retire(daemon->store, id, err); /* Slurm uses the number again */
 }
 
-static int accept_job(struct daemon *daemon, const struct slurm_newcomer *newcomer,
-                      struct json *json, struct error *err)
+static int accept_job(struct daemon *daemon, const struct json *job, struct json *json,
+                      struct error *err)
 {
     struct scheduler *scheduler = &daemon->scheduler;
-    const struct json *job = newcomer->job;
     struct request request;
     struct error rejected = { "" };
     arena_reset(&scheduler->lookup);
@@ -422,7 +418,7 @@ static int accept_job(struct daemon *daemon, const struct slurm_newcomer *newcom
     request.spec.id = request.launch.id = (uint64_t)json_count_at(job, "id");
     request.launch.uid = (uint32_t)json_count_at(job, "uid");
     request.launch.array_id = (uint64_t)json_count_at(job, "array_id");
-    if (newcomer->runs)
+    if (json_flag_at(job, "runs"))
         request.outside = "room in the books for it: it runs already";
     request.in_array = request.launch.array_id > 0;
     char number[24];
@@ -431,15 +427,14 @@ static int accept_job(struct daemon *daemon, const struct slurm_newcomer *newcom
     struct request_texts texts;
     request_split(&texts, &scheduler->pass, json);
     r = submission_accept(&daemon->submission, arena_text(&scheduler->pass, user),
-                          &request, &texts, newcomer->runs, &rejected, err);
+                          &request, &texts, json_flag_at(job, "runs"), &rejected, err);
     if (r == 0 && rejected.text[0])
         fprintf(stderr, "berthd: job %" PRIu64 " stays held: %s\n", request.spec.id,
                 rejected.text);
     return r;
 }
 
-static int submit_job(void *context, const struct slurm_newcomer *newcomer,
-                      struct error *err)
+static int submit_job(void *context, const struct json *job, struct error *err)
 {
     struct scheduler *scheduler = context;
     struct daemon *daemon = scheduler->context;
@@ -447,13 +442,13 @@ static int submit_job(void *context, const struct slurm_newcomer *newcomer,
         return error_set(err, -EAGAIN, "not now");
     if (scheduler->engine.state.live_count + scheduler->coming >= scheduler->job_max)
         return error_set(err, -ENOBUFS, "no more jobs fit");
-    int r = check_kind(newcomer, err);
+    int r = check_kind(job, err);
     if (r == 0)
-        r = check_past(daemon, newcomer, err);
+        r = check_past(daemon, job, err);
     if (r < 0)
         return r;
-    struct json *request = request_of(newcomer);
-    r = accept_job(daemon, newcomer, request, err);
+    struct json *request = request_of(job);
+    r = accept_job(daemon, job, request, err);
     json_free(request);
     return r;
 }

@@ -97,13 +97,12 @@ static struct event *add_event(enum event_kind kind, job_id job)
     return event;
 }
 
-static int accept_newcomer(void *context, const struct slurm_newcomer *newcomer,
-                           struct error *err)
+static int accept_job(void *context, const struct json *seen, struct error *err)
 {
     int64_t id = 0, gpus = 1;
-    if (!json_as_count(json_get(newcomer->job, "id"), &id) || id < 1)
+    if (!json_as_count(json_get(seen, "id"), &id) || id < 1)
         return error_set(err, -ENOTSUP, "no id");
-    json_as_count(json_get(newcomer->job, "gpus"), &gpus);
+    json_as_count(json_get(seen, "gpus"), &gpus);
     if (state_find(&site.engine.state, (uint64_t)id) != JOB_NONE)
         return error_set(err, -EAGAIN, "not yet gone");
     struct job_spec spec = { .id = (uint64_t)id, .gpus = (uint32_t)(gpus & 7) };
@@ -165,7 +164,7 @@ static void open_site(void)
                                  .wake = ignore_wake,
                                  .now_ns = read_now,
                                  .launch = find_launch,
-                                 .arrive = accept_newcomer,
+                                 .arrive = accept_job,
                                  .gate = ignore_gate,
                                  .set_aside = set_aside,
                                  .outgrown = ignore_wake };

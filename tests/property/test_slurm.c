@@ -446,12 +446,11 @@ static struct event *add_event(enum event_kind kind, job_id job)
     return event;
 }
 
-static int arrive_at(void *context, const struct slurm_newcomer *newcomer,
-                     struct error *err)
+static int arrive_at(void *context, const struct json *seen, struct error *err)
 {
     int64_t id = 0;
-    assert_true(json_as_count(json_get(newcomer->job, "id"), &id));
-    assert_false(newcomer->reused);
+    assert_true(json_as_count(json_get(seen, "id"), &id));
+    assert_false(json_flag_at(seen, "reused"));
     play.jobs[id].known = true;
     assert_int_equal(state_find(&play.engine.state, (uint64_t)id), JOB_NONE);
     struct job_spec spec = { .id = (uint64_t)id,
@@ -464,7 +463,7 @@ static int arrive_at(void *context, const struct slurm_newcomer *newcomer,
                              .grace_ns = play.jobs[id].signals ? 5 * NS_PER_S : 0 };
     struct job *job = arena_new(&play.pass, struct job);
     assert_int_equal(admission_make_job(&play.admission, &spec, job, err), 0);
-    if (newcomer->runs)
+    if (json_flag_at(seen, "runs"))
         job->state = JOB_HELD;
     add_event(EVENT_SUBMITTED, JOB_NONE)->spec = job;
     return 0;

@@ -39,17 +39,6 @@ struct slurm_program {
 #define SLURM_SHARD_MIB 1024
 #define SLURM_SHARDS_MAX 4096 /* of a GPU */
 
-/* What is seen of a job that is new to us. */
-struct slurm_newcomer {
-    const struct json *job; /* as in docs/internals/slurm.md                      */
-    const char *script;     /* the beginning of its batch script, or NULL         */
-    const char
-        *within; /* nodes with the features and shards it wants, "a,b"; NULL: any */
-    uint32_t shards_per_gpu; /* at most, on any node; 0: none has shards             */
-    bool runs;               /* already: it is held until we have made room for it */
-    bool reused;             /* its number was that of another job, which is gone  */
-};
-
 struct slurm_setup {
     struct uv_loop_s *loop;
     struct slurm_program program;
@@ -62,12 +51,17 @@ struct slurm_setup {
                   struct error *err);
 
     /*
-     * Take it in: 'submitted' follows, or 'rejected'.  -ENOTSUP with the reason: it is left
-     * to Slurm; -EBADMSG: it stays held, and its comment says why; -EALREADY: it stays as
-     * it is; any other error: it is tried again.
+     * Take in a job that is new: its record (docs/internals/slurm.md), and beside that
+     *   script          the beginning of its batch script, if it could be read
+     *   within          nodes with the features and shards it asks for, "a,b"; absent: any
+     *   shards_per_gpu  at most, on any node; 0: none has shards
+     *   runs            already: it is held until we have made room for it
+     *   reused          its number was that of another job, which is gone
+     * 'submitted' follows, or 'rejected'.  -ENOTSUP with the reason: it is left to Slurm;
+     * -EBADMSG: it stays held, and its comment says why; -EALREADY: it stays as it is; any
+     * other error: it is tried again.
      */
-    int (*arrive)(void *context, const struct slurm_newcomer *newcomer,
-                  struct error *err);
+    int (*arrive)(void *context, const struct json *job, struct error *err);
 
     /* It waits for others as well, as Slurm says it; NULL: no longer. */
     void (*gate)(void *context, uint64_t id, const char *dependency);

@@ -125,24 +125,34 @@ static void list_nodes(const struct slurm_entry *entry, struct buf *names)
         find_within(entry->slurm, features, shards, names);
 }
 
-static int submit(struct slurm_entry *entry, struct error *err)
+/* Its record with all that berthd has to know besides. */
+static struct json *complete_record(const struct slurm_entry *entry)
 {
-    const struct slurm_setup *setup = &entry->slurm->setup;
+    struct json *job = json_copy_of(entry->record);
     struct buf within;
     buf_init(&within, 1 << 16);
     list_nodes(entry, &within);
-    struct slurm_newcomer newcomer = { .job = entry->record,
-                                       .script = entry->script,
-                                       .within = within.count ? within.bytes : NULL,
-                                       .shards_per_gpu = shards_per_gpu(entry->slurm),
-                                       .runs = slurm_is_running(entry),
-                                       .reused = entry->reused };
-    int r = json_as_text(json_get(entry->record, "features")) && !newcomer.within
+    if (within.count)
+        json_put_text(job, "within", within.bytes);
+    buf_release(&within);
+    if (entry->script)
+        json_put_text(job, "script", entry->script);
+    json_put_count(job, "shards_per_gpu", shards_per_gpu(entry->slurm));
+    json_put_flag(job, "runs", slurm_is_running(entry));
+    json_put_flag(job, "reused", entry->reused);
+    return job;
+}
+
+static int submit(const struct slurm_entry *entry, struct error *err)
+{
+    const struct slurm_setup *setup = &entry->slurm->setup;
+    struct json *job = complete_record(entry);
+    int r = json_as_text(json_get(job, "features")) && !json_get(job, "within")
                 ? error_set(err, -ENOTSUP,
                             "it asks for features that no node has, or "
                             "in a way that only Slurm can read")
-                : setup->arrive(setup->context, &newcomer, err);
-    buf_release(&within);
+                : setup->arrive(setup->context, job, err);
+    json_free(job);
     return r;
 }
 
