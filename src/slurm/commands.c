@@ -28,6 +28,7 @@
 
 #define OUTPUT_MAX_BYTES (256u << 20)
 #define TIMEOUT_S 30
+#define LAUNCH_S 3 /* a step that is being launched is not stopped: it could hang */
 #define STOP_PAUSE_NS 250000000
 #define ERRORS_MAX_BYTES 65536
 #define PARKED_UNTIL "2036-12-31T00:00:00"
@@ -290,6 +291,7 @@ struct job_status {
     bool completing;
     bool runs_there;
     bool bad_constraints;
+    int64_t start;
 };
 
 static void store_status(void *self, const struct slurm_job *job)
@@ -304,6 +306,7 @@ static void store_status(void *self, const struct slurm_job *job)
     status->running = job->state == BRIDGE_RUNNING;
     status->cancelled = job->state == BRIDGE_CANCELLED;
     status->completing = job->completing;
+    status->start = job->start;
     status->runs_there =
         status->running &&
         hostlist_same(job->nodes, status->request->nodes, status->scratch);
@@ -438,7 +441,8 @@ static void requeue_job(const struct bridge_request *request,
     /* Incomplete: never requeue a job that has ended or was cancelled. */
     const char *const words[] = { "scontrol", "requeuehold", "Incomplete", request->job,
                                   NULL };
-    bool stopped = query_job(request, scratch).running;
+    struct job_status status = query_job(request, scratch);
+    bool stopped = status.running && time(NULL) - status.start >= LAUNCH_S;
     if (stopped) {
         signal_script(request, "--signal=STOP");
         nanosleep(&(struct timespec){ .tv_nsec = STOP_PAUSE_NS }, NULL);

@@ -266,9 +266,11 @@ static int requeue_with(const struct bridge_request *request, uint32_t flags)
  * slurmctld hears of the end of a script some milliseconds after it: a requeue in between is
  * accepted, and the job would run to its end twice.  So the shell of the script is stopped
  * first, by the slurmd of its node, and has to be there after that.  A requeue continues it.
+ * A job of less than three seconds is not stopped, only looked for.
  */
 
 #define STOP_TRIES 10
+#define LAUNCH_S 3 /* within less a script may still be in its launch */
 #define STOP_PAUSE_NS 10000000
 #define OPERATOR_PAUSE_NS 100000000
 
@@ -276,7 +278,7 @@ enum script_state {
     SCRIPT_STOPPED, /* it cannot end any more                                */
     SCRIPT_ENDED,   /* and slurmctld knows: nothing is left to be requeued   */
     SCRIPT_HIDDEN,  /* it has not begun, or has ended a moment ago           */
-    SCRIPT_UNKNOWN, /* its node does not answer, or there is no script       */
+    SCRIPT_UNKNOWN, /* it was not stopped                                    */
 };
 
 static void pause_ns(long ns)
@@ -326,18 +328,25 @@ static bool keeps_processes(uint32_t id, const char *node)
     return has_processes(id, node);
 }
 
+/* A step that is being launched is not stopped: it could hang. */
 static enum script_state stop_shell(const struct bridge_request *request,
                                     const slurm_job_info_t *job)
 {
     uint32_t id = JOB_ID(job);
-    int code = slurm_signal_job_step(id, SLURM_BATCH_SCRIPT, SIGSTOP) != 0 ? errno : 0;
+    bool young = time(NULL) - job->start_time < LAUNCH_S;
+    int code = slurm_signal_job_step(id, SLURM_BATCH_SCRIPT, SIGCONT) != 0 ? errno : 0;
     if (is_forbidden(code))
-        return stop_as_operator(request);
+        return young ? SCRIPT_UNKNOWN : stop_as_operator(request);
     if (code != 0 && code != ESRCH && is_no_answer(code))
         return SCRIPT_UNKNOWN;
+    if (!keeps_processes(id, job->batch_host))
+        return SCRIPT_HIDDEN;
+    if (young)
+        return SCRIPT_UNKNOWN;
+    slurm_signal_job_step(id, SLURM_BATCH_SCRIPT, SIGSTOP);
     if (keeps_processes(id, job->batch_host))
         return SCRIPT_STOPPED;
-    slurm_signal_job_step(id, SLURM_BATCH_SCRIPT, SIGCONT); /* it is being launched */
+    slurm_signal_job_step(id, SLURM_BATCH_SCRIPT, SIGCONT);
     return SCRIPT_HIDDEN;
 }
 
