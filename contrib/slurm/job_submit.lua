@@ -3,7 +3,7 @@ job_submit.lua - jobs of the partitions that Berth looks after arrive held.
 
 Lies next to slurm.conf, which says JobSubmitPlugins=lua.  People keep plain sbatch; Berth
 decides when and where a job starts, so nobody else may lift its hold.  Everything in
-other partitions is none of our business.  Three lines to fill in:
+other partitions is none of our business.  Four lines to fill in:
 ]]
 
 -- The partitions Berth looks after.
@@ -16,6 +16,39 @@ local berth_uid = nil
 -- Where jobs may report how far they are: "https://HOST:PORT#FINGERPRINT" of 'berthd --listen',
 -- with the fingerprint that 'berth token list' prints; or nil.
 local report_to = nil
+
+-- What berthd renews while it can start jobs, as slurm_heartbeat in berthd.yaml names it, in a
+-- folder that nobody else can write to.  Once it is older than it says (fail_open_s there), or
+-- is not there, jobs are not held and Slurm starts them by itself.  nil: they wait for berthd,
+-- however long it is away.
+local heartbeat = "/run/berth/slurm.heartbeat"
+
+-- By this berthd knows a job that was left to Slurm (executor/slurm/slurm.h).
+local left_to_slurm = "berth: left to Slurm, as berthd was away"
+
+-- The file is one line: when it was written, in seconds since 1970, and for how many seconds
+-- that is good; 0: for ever.
+local function read_heartbeat()
+    local file = io.open(heartbeat, "r")
+    local text = file and file:read(40)
+    if file then
+        file:close()
+    end
+    local time, limit = string.match(text or "", "^(%d+) (%d+)\n")
+    return tonumber(time), tonumber(limit)
+end
+
+-- Whatever is wrong with the file, a submission does not fail for it.
+local function is_away()
+    if heartbeat == nil then
+        return false
+    end
+    local good, time, limit = pcall(read_heartbeat)
+    if not good or time == nil or limit == nil then
+        return true
+    end
+    return limit > 0 and math.abs(os.time() - time) > limit
+end
 
 -- Every job that waits for Berth is held, so an owner's own hold ('sbatch -H', 'scontrol
 -- hold') has to be remembered elsewhere: as a wish in the job's comment, which is his.
@@ -80,10 +113,15 @@ function slurm_job_submit(job_desc, part_list, submit_uid)
     if is_set(job_desc.het_job_offset) then -- Slurm alone can start those
         return slurm.SUCCESS
     end
-    if job_desc.priority == 0 then
+    local owner_holds = job_desc.priority == 0
+    if owner_holds then
         job_desc.comment = with_mark(job_desc.comment)
     end
-    job_desc.priority = 0
+    if not is_away() then
+        job_desc.priority = 0
+    elseif not owner_holds then
+        job_desc.admin_comment = left_to_slurm
+    end
     if report_to ~= nil and job_desc.environment ~= nil then
         job_desc.environment["BERTH_REPORT_TO"] = report_to
     end
@@ -111,16 +149,16 @@ function slurm_job_modify(job_desc, job_rec, part_list, modify_uid)
         job_desc.comment = with_mark(job_desc.comment or job_rec.comment)
         return slurm.SUCCESS
     end
+    local away = is_away() -- then whatever Slurm itself allows
     if is_set(job_desc.priority) and is_marked(job_rec.comment) then
-        -- He lets it go: it waits for Berth again, as the others do.
-        job_desc.priority = slurm.NO_VAL
+        -- The owner lets it go: it waits for Berth again, as the others do.
+        if not away then
+            job_desc.priority = slurm.NO_VAL
+        end
         job_desc.comment = without_mark(job_rec.comment)
         return slurm.SUCCESS
     end
-    if is_set(job_desc.priority) then
-        return slurm.ESLURM_ACCESS_DENIED
-    end
-    if is_set(job_desc.nice) then
+    if (is_set(job_desc.priority) or is_set(job_desc.nice)) and not away then
         return slurm.ESLURM_ACCESS_DENIED
     end
     -- Who may be told to leave is asked for with the job (--no-requeue), not when it is told.

@@ -17,6 +17,7 @@
 #include "daemon/daemon.h"
 #include "daemon/places.h"
 #include "daemon/privileges.h"
+#include "host/heartbeat.h"
 #include "host/launcher_client.h"
 #include "version.h"
 
@@ -391,7 +392,7 @@ static int prepare(struct daemon_setup *setup, struct places *places,
 
 int main(int argc, char **argv)
 {
-    struct daemon_setup setup = { 0 };
+    struct daemon_setup setup = { .fail_open_s = HEARTBEAT_LIMIT_S };
     const char *config = NULL;
     int status = read_options(argc, argv, &setup, &config);
     if (status)

@@ -42,6 +42,17 @@ static struct slurm_program slurm_program(struct daemon *daemon)
                                                : arena_text(&daemon->fixed, bell) };
 }
 
+/* Of the file by which others see that jobs can be placed. */
+static const char *heartbeat_path(struct daemon *daemon)
+{
+    const struct daemon_setup *setup = &daemon->setup;
+    char path[4200];
+    if (setup->slurm_heartbeat)
+        return setup->slurm_heartbeat;
+    snprintf(path, sizeof path, "%s/slurm.heartbeat", setup->run_dir);
+    return arena_text(&daemon->fixed, path);
+}
+
 static int find_cluster(struct daemon *daemon, struct error *err)
 {
     struct slurm_program program = slurm_program(daemon);
@@ -494,6 +505,8 @@ static int open_slurm(struct daemon *daemon, void **ret_self, struct error *err)
                                  .view = &daemon->scheduler.engine.state.view,
                                  .outbox = &daemon->scheduler.outbox,
                                  .fence_ns = daemon->setup.fence_s * NS_PER_S,
+                                 .heartbeat = heartbeat_path(daemon),
+                                 .fail_open_s = daemon->setup.fail_open_s,
                                  .wake = scheduler_executor_wake,
                                  .now_ns = scheduler_executor_now,
                                  .launch = scheduler_executor_launch,

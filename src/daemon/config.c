@@ -13,6 +13,7 @@
 #include "base/yaml.h"
 #include "daemon/daemon.h"
 #include "daemon/limit_settings.h"
+#include "host/heartbeat.h"
 #include "model/cluster.h"
 
 #define FILE_BYTES_MAX (1 << 20)
@@ -35,6 +36,8 @@ static const struct field fields[] = {
     { "executor", FIELD_TEXT, AT(executor) },
     { "slurm_driver", FIELD_TEXT, AT(slurm_driver) },
     { "slurm_bell", FIELD_TEXT, AT(slurm_bell) },
+    { "slurm_heartbeat", FIELD_TEXT, AT(slurm_heartbeat) },
+    { "fail_open_s", FIELD_OTHER },
     { "slurm_user", FIELD_TEXT, AT(slurm_user) },
     { "munge_socket", FIELD_TEXT, AT(munge_socket) },
     { "throughputs", FIELD_TEXT, AT(throughputs) },
@@ -56,6 +59,11 @@ static const struct field fields[] = {
     { "sharing", FIELD_OTHER },
     { 0 },
 };
+
+/* Apart from the others: 0 is a value of its own. */
+static const struct field fail_open_field = { "fail_open_s", FIELD_COUNT,
+                                              AT(fail_open_s),
+                                              .max = HEARTBEAT_LIMIT_MAX_S };
 
 /* By enum daemon_sharing. */
 static const char *const sharing_words[] = { "unless_system", "true", "false", NULL };
@@ -134,6 +142,28 @@ static int read_sharing(struct daemon_setup *setup, struct arena *arena,
     return r;
 }
 
+/* The heartbeat that a Slurm cluster sees. */
+static int read_fail_open(struct daemon_setup *setup, const struct yaml_file *file,
+                          struct error *err)
+{
+    const struct json *json = json_get(file->json, "fail_open_s");
+    const char *text = json ? json_as_text(json) : NULL;
+    const char *path = setup->slurm_heartbeat;
+    if (path && path[0] != '/')
+        return yaml_wrong(file, "slurm_heartbeat", err,
+                          "slurm_heartbeat is \"%.60s\", want a whole path", path);
+    if (!json)
+        return 0;
+    if (!text || field_read(&fail_open_field, setup, text, "", NULL, NULL) < 0 ||
+        (setup->fail_open_s > 0 && setup->fail_open_s < HEARTBEAT_LIMIT_MIN_S))
+        return yaml_wrong(file, "fail_open_s", err,
+                          "fail_open_s is \"%.20s\", want seconds from %d to %d, or 0 "
+                          "for never",
+                          text ? text : "", HEARTBEAT_LIMIT_MIN_S,
+                          HEARTBEAT_LIMIT_MAX_S);
+    return 0;
+}
+
 /* Limits as they are read. */
 struct config_limits {
     struct daemon_setup *setup;
@@ -199,6 +229,8 @@ int config_load(struct daemon_setup *setup, struct arena *arena, const char *pat
                        &type_fields[i], err);
     if (r == 0)
         r = read_sharing(setup, arena, &file, err);
+    if (r == 0)
+        r = read_fail_open(setup, &file, err);
     if (r == 0)
         r = read_limits(setup, arena, &file, err);
     if (r == 0)

@@ -3,13 +3,19 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "host/heartbeat.h"
+#include "slurm/plugin_check.h"
 #include "slurm/slurm_driver.h"
 
 #define NAMES_MAX 256
+#define WATCHDOG_DIR "/run/berth-slurm-watchdog"
+#define WATCHDOG_S 180 /* it runs several times in that time */
 
 /* What a poll of the nodes and jobs found. */
 struct site_survey {
@@ -83,7 +89,7 @@ static int print_settings(const struct slurm_site *site, FILE *file)
                            "slurmctld knows our library",
                            "libslurm is newer than slurmctld; take --driver commands");
     wrong |= print_row(
-        file, site_check_has_word(site->submit_plugins, "lua"), "jobs arrive held",
+        file, site_check_has_word(site->submit_plugins, "lua"), "a plugin sees every submission",
         "set JobSubmitPlugins=lua, and put job_submit.lua beside slurm.conf");
     wrong |= print_row(file, strstr(site->priority_type, "multifactor") != NULL,
                        "a hold cannot be lifted by a change of nice",
@@ -102,6 +108,86 @@ static int print_settings(const struct slurm_site *site, FILE *file)
     return wrong;
 }
 
+/*
+ * --- what happens while berthd is away ---------------------------------------------------
+ *
+ * That is advice: a site may want its jobs to wait for berthd.
+ */
+
+/* The plugin lies beside slurm.conf on the host of slurmctld, which may be another one. */
+static bool read_plugin(struct plugin_check *ret)
+{
+    char path[PLUGIN_PATH_MAX];
+    const char *conf = getenv("SLURM_CONF");
+    if (!conf || !*conf)
+        conf = "/etc/slurm/slurm.conf";
+    const char *slash = strrchr(conf, '/');
+    int length = slash ? (int)(slash - conf) : 0;
+    if (snprintf(path, sizeof(path), "%.*s/job_submit.lua", length, conf) >=
+        (int)sizeof(path))
+        return false;
+    return plugin_check_read(ret, path);
+}
+
+static void print_heartbeat(const struct plugin_check *plugin, FILE *file)
+{
+    const char *what = "new jobs are left to Slurm while berthd is away";
+    struct heartbeat heartbeat;
+    struct error err = { "" };
+    char text[300];
+    if (!*plugin->heartbeat) {
+        print_row(file, false, what, "name the heartbeat of berthd in job_submit.lua");
+        return;
+    }
+    if (heartbeat_read(plugin->heartbeat, &heartbeat, &err) < 0)
+        snprintf(text, sizeof(text), "%.200s; jobs are not held now", err.text);
+    else if (heartbeat.limit_s == 0)
+        snprintf(text, sizeof(text), "fail_open_s is 0 in berthd.yaml");
+    else
+        snprintf(text, sizeof(text),
+                 "berthd was there %lld s ago; jobs are not held now",
+                 (long long)heartbeat.silent_s);
+    print_row(file, err.text[0] == '\0' && heartbeat.limit_s > 0 && !heartbeat.away, what,
+              text);
+}
+
+/* The watchdog leaves a file whenever it runs. */
+static void print_watchdog(FILE *file)
+{
+    const char *folder = getenv("BERTH_WATCHDOG_DIR");
+    char path[PLUGIN_PATH_MAX];
+    struct stat last;
+    snprintf(path, sizeof(path), "%s/last", folder ? folder : WATCHDOG_DIR);
+    bool there = stat(path, &last) == 0 && last.st_mtime + WATCHDOG_S > time(NULL);
+    print_row(file, there, "waiting jobs are left to Slurm while berthd is away",
+              "start berth-slurm-watchdog.timer on the host of slurmctld");
+}
+
+/* Berth's own plugin, or one that a site has made of it, is known by its table. */
+static int print_plugin(const struct site_survey *survey, FILE *file)
+{
+    struct plugin_check plugin;
+    int wrong = 0;
+    if (!read_plugin(&plugin) || !plugin.managed) {
+        fputs("     which partitions are held job_submit.lua says, and it is not here, "
+              "or not Berth's\n",
+              file);
+        plugin_check_release(&plugin);
+        return 0;
+    }
+    for (uint32_t i = 0; i < survey->partition_count && i < NAMES_MAX; i++) {
+        char what[128];
+        snprintf(what, sizeof(what), "jobs of partition %.80s arrive held",
+                 survey->partitions[i]);
+        wrong |= print_row(file, plugin_check_manages(&plugin, survey->partitions[i]),
+                           what, "name it in 'managed' of job_submit.lua");
+    }
+    print_heartbeat(&plugin, file);
+    print_watchdog(file);
+    plugin_check_release(&plugin);
+    return wrong;
+}
+
 static int print_partitions(const struct site_survey *survey, FILE *file)
 {
     int wrong = 0;
@@ -111,6 +197,7 @@ static int print_partitions(const struct site_survey *survey, FILE *file)
                  survey->partitions[i]);
         wrong |= print_row(file, survey->found[i], what, "there is none of that name");
     }
+    wrong |= print_plugin(survey, file);
     fprintf(file, "     %u nodes, %u jobs", survey->nodes, survey->jobs);
     if (survey->unheld > 0)
         fprintf(file, "; %u wait without a hold, and Berth will hold them",

@@ -25,6 +25,8 @@ MOVED = {
     "usr/lib/systemd/system/berth-launch.service": "lib/systemd/system",
     "usr/lib/systemd/system/berthd-slurm.service": "lib/systemd/system",
     "usr/lib/systemd/system/berth-launch-slurm.service": "lib/systemd/system",
+    "usr/lib/systemd/system/berth-slurm-watchdog.service": "lib/systemd/system",
+    "usr/lib/systemd/system/berth-slurm-watchdog.timer": "lib/systemd/system",
     "usr/lib/systemd/system/berth-flowd.service": "lib/systemd/system",
 }
 

@@ -25,6 +25,7 @@
 #include "base/json.h"
 #include "cmd/berth/connection.h"
 #include "cmd/berth/format.h"
+#include "host/heartbeat.h"
 
 #define BRIDGE_ARGS_MAX 100
 #define LINE_BYTES_MAX (2u << 20)
@@ -32,11 +33,13 @@
 #define AGAIN_MS 2500 /* by then another berthd would have held them again */
 #define PARTITIONS_MAX 30
 #define AT_ONCE_MAX 64
+#define CONFIRM_MS 5000 /* berthd notices that Slurm is back within less  */
 #define REQUEUED_S 200 /* Slurm's own delay after a requeue is shorter */
 
 static const struct flag slurm_flags[] = {
     { "partition", 'p', "NAME", "of this partition; as berthd looked after" },
     { "driver", 0, "DRIVER", "libslurm, commands or auto" },
+    { "heartbeat", 0, "FILE", "only if berthd has not renewed this file in time" },
     { "state", 0, "DIR", "berthd's state folder" },
     FLAG_JSON,
     CONNECTION_FLAGS,
@@ -62,11 +65,13 @@ struct held_job {
 
 struct release_run {
     const struct flags *flags;
+    const char *heartbeat; /* to be old, or nothing is done; NULL: none */
     struct bridge_process bridge;
     struct held_job *jobs;
     uint32_t count, room;
     uint32_t answered, released, left_held, refused;
     uint32_t again; /* held again, by another berthd */
+    bool returned;  /* berthd has renewed its heartbeat meanwhile */
     bool synced, watching;
 };
 
@@ -254,6 +259,24 @@ static int read_message(struct release_run *run, struct error *err)
     return 0;
 }
 
+/* ---- the heartbeat of berthd ---- */
+
+static bool berthd_is_away(const char *path, struct heartbeat *ret)
+{
+    struct error unused;
+    heartbeat_read(path, ret, &unused); /* one that is missing is as good as old */
+    return ret->away;
+}
+
+/* Whether to go on: a berthd that is back decides by itself. */
+static bool is_still_away(struct release_run *run)
+{
+    struct heartbeat heartbeat;
+    if (run->heartbeat && !run->returned)
+        run->returned = !berthd_is_away(run->heartbeat, &heartbeat);
+    return !run->returned;
+}
+
 /* ---- releasing ---- */
 
 static int request_release(struct release_run *run, uint32_t i, struct error *err)
@@ -276,29 +299,46 @@ static int request_release(struct release_run *run, uint32_t i, struct error *er
     return r;
 }
 
+/* Read what berth-slurm says, for so long, or until a job was held again. */
+static void listen_for(struct release_run *run, int ms)
+{
+    struct error unused;
+    bridge_set_limit(&run->bridge, ms);
+    while (run->again == 0 && read_message(run, &unused) == 0)
+        ;
+}
+
+/* A few at a time: berth-slurm stops reading if its output is not read meanwhile. */
+static int release_each(struct release_run *run, struct error *err)
+{
+    uint32_t asked = 0;
+    int r = 0;
+    for (; r == 0 && asked < run->count && is_still_away(run); asked++) {
+        bridge_set_limit(&run->bridge, PATIENCE_MS);
+        r = request_release(run, asked, err);
+        while (r == 0 && run->answered + AT_ONCE_MAX <= asked)
+            r = read_message(run, err);
+    }
+    while (r == 0 && run->answered < asked)
+        r = read_message(run, err);
+    return r;
+}
+
 static int release_jobs(struct release_run *run, struct error *err)
 {
     int r = 0;
     while (r == 0 && !run->synced)
         r = read_message(run, err);
-    /* A few at a time: berth-slurm stops reading if its output is not read meanwhile. */
-    uint32_t all = run->count;
-    for (uint32_t i = 0; r == 0 && i < all; i++) {
-        bridge_set_limit(&run->bridge, PATIENCE_MS);
-        r = request_release(run, i, err);
-        while (r == 0 && run->answered + AT_ONCE_MAX <= i)
-            r = read_message(run, err);
-    }
-    while (r == 0 && run->answered < all)
-        r = read_message(run, err);
+    /* It was Slurm that was away, perhaps: then berthd renews its heartbeat now. */
+    if (r == 0 && run->heartbeat && run->count > 0)
+        listen_for(run, CONFIRM_MS);
+    if (r == 0)
+        r = release_each(run, err);
     if (r < 0 || run->released == 0)
         return r;
     /* A berthd may still run on another host: see whether it holds them again. */
     run->watching = true;
-    bridge_set_limit(&run->bridge, AGAIN_MS);
-    struct error unused;
-    while (run->again == 0 && read_message(run, &unused) == 0)
-        ;
+    listen_for(run, AGAIN_MS);
     return 0;
 }
 
@@ -395,6 +435,37 @@ static int print_result(const struct release_run *run)
     return run->refused > 0 ? 1 : 0;
 }
 
+/* By a watchdog: what there is to say. */
+static void print_away(const struct release_run *run)
+{
+    struct heartbeat heartbeat;
+    if (run->released > 0 && berthd_is_away(run->heartbeat, &heartbeat))
+        fprintf(stderr,
+                "berth slurm: berthd has given no sign of life for %" PRId64 " s\n",
+                heartbeat.silent_s);
+}
+
+/* Slurm is not even asked while berthd is there, and nothing is said without a reason. */
+static int release_if_away(const struct flags *flags, const char *path,
+                           const char *const *words)
+{
+    struct release_run run = { .flags = flags, .heartbeat = path };
+    struct error err = { "" };
+    if (!is_still_away(&run))
+        return 0;
+    int r = bridge_open(&run.bridge, words, PATIENCE_MS, &err);
+    if (r == 0)
+        r = release_jobs(&run, &err);
+    bridge_close(&run.bridge);
+    print_away(&run);
+    bool quiet = run.released == 0 && run.refused == 0 && !flags_get(flags, "json");
+    int status = r < 0   ? command_failed(flags, "%s", err.text)
+                 : quiet ? 0
+                         : print_result(&run);
+    free(run.jobs);
+    return status;
+}
+
 static int release_all(const struct flags *flags)
 {
     struct release_run run = { .flags = flags };
@@ -404,6 +475,8 @@ static int release_all(const struct flags *flags)
     int status = make_arguments(flags, words, text, sizeof text);
     if (status)
         return status;
+    if (flags_get(flags, "heartbeat"))
+        return release_if_away(flags, flags_get(flags, "heartbeat"), words);
     if (berthd_runs_at(flags, NULL, where, sizeof where) ||
         (!flags_get(flags, "socket") &&
          berthd_runs_at(flags, PATHS_SYSTEM_SOCKET, where, sizeof where)))
@@ -432,7 +505,7 @@ const struct command command_slurm = {
     .name = "slurm",
     .group = "Use",
     .brief = "leave a Slurm cluster as if Berth had never been there",
-    .usage = "release-all [--partition NAME]…",
+    .usage = "release-all [--partition NAME]… [--heartbeat FILE]",
     .flags = slurm_flags,
     .more =
         "Jobs that wait are released and no longer bound to nodes. Stop berthd first.",

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/units.h"
+#include "executor/slurm/slurm_heartbeat.h"
 #include "executor/slurm/slurm_internal.h"
 #include "executor/slurm/slurm_link.h"
 #include "model/cluster.h"
@@ -485,6 +486,9 @@ int slurm_open(struct slurm **ret_slurm, const struct slurm_setup *setup,
                                      .context = slurm };
     uv_timer_init(setup->loop, &slurm->timer);
     slurm->timer.data = slurm;
+    if (setup->heartbeat)
+        slurm->heartbeat =
+            slurm_heartbeat_open(slurm, setup->heartbeat, setup->fail_open_s);
     *ret_slurm = slurm;
     return slurm_link_open(&slurm->link, &link, err);
 }
@@ -509,6 +513,7 @@ static void close_slurm(void *self)
 {
     struct slurm *slurm = self;
     slurm->closing = true;
+    slurm_heartbeat_close(slurm->heartbeat);
     slurm_link_close(slurm->link);
     uv_close((uv_handle_t *)&slurm->timer, timer_closed);
 }

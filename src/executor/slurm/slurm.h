@@ -45,6 +45,8 @@ struct slurm_setup {
     const struct view *view;
     struct outbox **outbox; /* who feeds the engine swaps them */
     int64_t fence_ns; /* after its node was lost, until a job may start elsewhere */
+    const char *heartbeat; /* file to renew while jobs can be placed; NULL: none  */
+    uint32_t fail_open_s;  /* after which others take us for away; 0: never       */
     void (*wake)(void *context);
     int64_t (*now_ns)(void *context);
     int (*launch)(void *context, uint64_t id, const struct launch **ret,
@@ -88,6 +90,9 @@ extern const struct executor executor_slurm;
 #define SLURM_WISHES "berth:"
 #define SLURM_HELD "held=owner"
 const char *slurm_waits_for(const struct json *job);
+
+/* How job_submit.lua marks a job that it has left to Slurm, as there was no heartbeat. */
+#define SLURM_LEFT "berth: left to Slurm, as berthd was away"
 
 /*
  * The cluster, as Slurm has it; waits until slurmctld has answered or '*stop'.  'known' is

@@ -142,6 +142,7 @@ struct slurm_host {
 struct slurm {
     struct slurm_setup setup;
     struct slurm_link *link;
+    struct slurm_heartbeat *heartbeat; /* NULL: nobody is to see one */
     uv_timer_t timer;
     int64_t timer_ns;
     int64_t look_ns;     /* at the nodes again */

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "executor/slurm/slurm_heartbeat.h"
 #include "executor/slurm/slurm_internal.h"
 #include "model/cluster.h"
 #include "model/launch.h"
@@ -307,6 +308,8 @@ static void handle_gone(struct slurm *slurm, uint64_t id)
 static void handle_done(struct slurm *slurm, const struct json *done)
 {
     int64_t seq = json_count_at(done, "seq");
+    if (slurm_heartbeat_answer(slurm->heartbeat, seq, json_flag_at(done, "ok")))
+        return;
     uint32_t id = map_find(&slurm->by_seq, (uint64_t)seq);
     struct slurm_entry *entry = id == MAP_NONE ? NULL : slurm_find(slurm, id);
     map_remove(&slurm->by_seq, (uint64_t)seq);
@@ -366,6 +369,7 @@ void slurm_records_broken(void *context)
 {
     struct slurm *slurm = context;
     handle_away(slurm, "berth-slurm has ended");
+    slurm_heartbeat_lost(slurm->heartbeat);
     for (uint32_t i = 0; i < slurm->entry_count; i++)
         slurm_request_lost(slurm->entries[i]);
     map_release(&slurm->by_seq);

@@ -170,6 +170,23 @@ static void try_again_later(struct slurm_entry *entry)
     slurm_due(entry, entry->not_before_ns);
 }
 
+/*
+ * It came while nobody held it.  One that runs by now runs on, one that waits is held from now
+ * on, and its comment says so.
+ */
+static void note_return(struct slurm_entry *entry)
+{
+    bool runs = slurm_is_running(entry);
+    if (strcmp(json_text_at(entry->record, "admin_comment"), SLURM_LEFT) != 0)
+        return;
+    fprintf(stderr, "berthd: job %" PRIu64 " came while berthd was away: it %s\n",
+            entry->id, runs ? "runs on" : "waits for Berth now");
+    if (runs)
+        return;
+    snprintf(entry->why, sizeof entry->why, "waits for Berth, which is back");
+    entry->comment_due = true;
+}
+
 /* To berthd; the event 'submitted' brings it a slot in the engine's books. */
 void slurm_submission_make(struct slurm_entry *entry)
 {
@@ -184,6 +201,8 @@ void slurm_submission_make(struct slurm_entry *entry)
         return;
     } else
         entry->stage = r < 0 ? STAGE_CLOSED : STAGE_SUBMITTED;
+    if (r == 0)
+        note_return(entry);
     json_free(entry->record);
     entry->record = NULL;
     free(entry->script);
