@@ -66,6 +66,7 @@ slurm_heartbeat: {self.heartbeat}
 fail_open_s: {LIMIT_S}
 """)
         self.daemon.start()
+        self.until(lambda: os.path.exists(self.heartbeat) and self.silence() < LIMIT_S)
         return self.daemon
 
     def until(self, there, seconds=60):
@@ -109,13 +110,12 @@ fail_open_s: {LIMIT_S}
         full = [self.submit("-N1", "--gres=gpu:4") for _ in range(4)]
         for ident in full:
             daemon.until(ident, "RUNNING")
-        waits = [self.submit("-N1", "--gres=gpu:2", seconds=1) for _ in range(4)]
+        waits = [self.submit("-N1", "--gres=gpu:1", seconds=1) for _ in range(4)]
         chain = self.submit(f"--dependency=afterok:{waits[0]}", "--gres=gpu:1", seconds=0)
         own = self.submit("-H", "--gres=gpu:1")
         for ident in (*waits, own):
             daemon.seen(ident)
         daemon.until(chain, "HELD")
-        self.until(lambda: os.path.exists(self.heartbeat))
         self.assertEqual(self.watch(), "")
         daemon.kill(signal.SIGKILL)
 
@@ -123,13 +123,13 @@ fail_open_s: {LIMIT_S}
         early = self.submit("--gres=gpu:1", seconds=0)
         self.assertEqual(self.watch(), "")
         for ident in (early, *waits):
-            self.assertEqual(reason(self.lab, ident), "JobHeldUser" if ident == early else
-                             reason(self.lab, waits[0]))
-            self.assertEqual(self.shown(ident, "Priority"), "0")
+            self.assertIn("JobHeld", reason(self.lab, ident))
         self.until(lambda: self.silence() > LIMIT_S + 1)
 
         # What comes now is Slurm's, sbatch and srun alike.
-        self.lab.run("scancel", str(full[0]))
+        gone, stay = full[:2], full[2:]
+        for ident in gone: # room for all that waits: how fast Slurm fills a node is not the question
+            self.lab.run("scancel", str(ident))
         late = self.submit("-N1", "--gres=gpu:1")
         self.until(lambda: state(self.lab, late) == "RUNNING")
         self.assertEqual(self.shown(late, "AdminComment"), LEFT)
@@ -158,7 +158,7 @@ fail_open_s: {LIMIT_S}
         big = self.submit("-N2", "--gres=gpu:4", seconds=0)
         self.assertEqual(self.shown(big, "AdminComment"), LEFT)
         began = {ident: (self.shown(ident, "StartTime"), self.shown(ident, "NodeList"))
-                 for ident in (late, *full[1:])}
+                 for ident in (late, *stay)}
         daemon.start()
         for ident, place in began.items():
             job = daemon.until(ident, "RUNNING")
@@ -170,7 +170,7 @@ fail_open_s: {LIMIT_S}
         self.until(lambda: "back" in self.shown(big, "AdminComment"))
         self.until(lambda: self.silence() < LIMIT_S)
         self.assertEqual(self.watch(), "")
-        new = self.submit("--gres=gpu:1", seconds=0)
+        new = self.submit("--gres=gpu:1", "--comment=berth:class=te", seconds=0)
         self.assertEqual(self.shown(new, "AdminComment"), "")
         daemon.until(new, "COMPLETED")
         self.assertNotEqual(self.lab.run("scontrol", "release", str(big),
@@ -180,9 +180,8 @@ fail_open_s: {LIMIT_S}
             self.assertEqual(state(self.lab, ident), "RUNNING")
             self.assertEqual((self.shown(ident, "StartTime"), self.shown(ident, "NodeList")), place)
             self.assertEqual(self.shown(ident, "Restarts"), "0")
-        for ident in full[1:]: # two whole nodes of one type come free
+        for ident in (late, *stay): # two whole nodes of one type come free
             self.lab.run("scancel", str(ident))
-        self.lab.run("scancel", str(late))
         daemon.until(big, "COMPLETED")
         for ident in (*full, *waits, chain, early, late, held, big, new):
             self.assertEqual(self.runs(ident), 1, ident)
@@ -211,7 +210,6 @@ fail_open_s: {LIMIT_S}
 
     def test_no_heartbeat_without_an_answer_of_slurm(self):
         daemon = self.begin()
-        self.until(lambda: os.path.exists(self.heartbeat) and self.silence() < LIMIT_S)
         self.assertEqual(os.stat(self.heartbeat).st_mode & 0o777, 0o644)
         stopped = self.lab.pid("slurmctld")
         os.kill(stopped, signal.SIGSTOP)
