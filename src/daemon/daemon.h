@@ -72,12 +72,12 @@ struct daemon_setup {
     const char *executor;  /* "local", "slurm", "slurm:partition=NAME,…"           */
     const char *run_program;
     const char *slurm_program;
-    const char *slurm_driver; /* "auto"                                            */
-    const char *throughputs;  /* file of rates by kind and type; NULL: none known  */
-    const char *slurm_bell;   /* path of a named pipe; NULL: below run_dir         */
+    const char *slurm_driver;    /* "auto"                                            */
+    const char *throughputs;     /* file of rates by kind and type; NULL: none known  */
+    const char *slurm_bell;      /* path of a named pipe; NULL: below run_dir         */
     const char *slurm_heartbeat; /* path of a file; NULL: below run_dir            */
-    uint32_t fail_open_s; /* without it, until jobs are left to Slurm; 0: never    */
-    const char *slurm_user;   /* with 'system': berth-slurm runs as; NULL: root    */
+    uint32_t fail_open_s;   /* without it, until jobs are left to Slurm; 0: never    */
+    const char *slurm_user; /* with 'system': berth-slurm runs as; NULL: root    */
     const char *munge_socket; /* of munged; NULL: where it usually is             */
     const char *const *partitions; /* up to a NULL: all                             */
     bool slurm;

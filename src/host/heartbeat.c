@@ -25,10 +25,10 @@ static int write_file(const char *path, const char *line, struct error *err)
 {
     size_t length = strlen(line);
     unlink(path);
-    int fd =
-        open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
-    bool written = fd >= 0 && write(fd, line, length) == (ssize_t)length &&
-                   fchmod(fd, 0644) == 0;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                  S_IRUSR | S_IWUSR);
+    bool written =
+        fd >= 0 && write(fd, line, length) == (ssize_t)length && fchmod(fd, 0644) == 0;
     int code = errno;
     if (fd >= 0)
         close(fd);

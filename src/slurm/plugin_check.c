@@ -86,8 +86,8 @@ bool plugin_check_manages(const struct plugin_check *plugin, const char *partiti
     const char *at = plugin->managed;
     for (; at && (at = strstr(at, partition)); at += length) {
         const char *after = at + length + strspn(at + length, "\"'] \t");
-        bool whole = (at == plugin->managed || !is_in_name(at[-1])) &&
-                     !is_in_name(at[length]);
+        bool whole =
+            (at == plugin->managed || !is_in_name(at[-1])) && !is_in_name(at[length]);
         if (whole && *after == '=' &&
             strncmp(after + 1 + strspn(after + 1, " \t"), "true", 4) == 0)
             return true;

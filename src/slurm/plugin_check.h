@@ -10,8 +10,9 @@
 
 struct plugin_check {
     char *managed; /* between the braces of 'local managed = { … }'; NULL: not there */
-    bool has_heartbeat;              /* there is such a line                              */
-    char heartbeat[PLUGIN_PATH_MAX]; /* the file it names; "": none                       */
+    bool has_heartbeat; /* there is such a line                              */
+    char heartbeat
+        [PLUGIN_PATH_MAX]; /* the file it names; "": none                       */
 };
 
 /* False: there is no such file, or it cannot be read. */

@@ -88,9 +88,10 @@ static int print_settings(const struct slurm_site *site, FILE *file)
         wrong |= print_row(file, !site_check_library_is_newer(site),
                            "slurmctld knows our library",
                            "libslurm is newer than slurmctld; take --driver commands");
-    wrong |= print_row(
-        file, site_check_has_word(site->submit_plugins, "lua"), "a plugin sees every submission",
-        "set JobSubmitPlugins=lua, and put job_submit.lua beside slurm.conf");
+    wrong |=
+        print_row(file, site_check_has_word(site->submit_plugins, "lua"),
+                  "a plugin sees every submission",
+                  "set JobSubmitPlugins=lua, and put job_submit.lua beside slurm.conf");
     wrong |= print_row(file, strstr(site->priority_type, "multifactor") != NULL,
                        "a hold cannot be lifted by a change of nice",
                        "set PriorityType=priority/multifactor");
@@ -147,8 +148,8 @@ static void print_heartbeat(const struct plugin_check *plugin, FILE *file)
         snprintf(text, sizeof(text),
                  "berthd was there %lld s ago; jobs are not held now",
                  (long long)heartbeat.silent_s);
-    print_row(file, err.text[0] == '\0' && heartbeat.limit_s > 0 && !heartbeat.away, what,
-              text);
+    print_row(file, err.text[0] == '\0' && heartbeat.limit_s > 0 && !heartbeat.away,
+              what, text);
 }
 
 /* The watchdog leaves a file whenever it runs. */

@@ -34,7 +34,7 @@
 #define PARTITIONS_MAX 30
 #define AT_ONCE_MAX 64
 #define CONFIRM_MS 5000 /* berthd notices that Slurm is back within less  */
-#define REQUEUED_S 200 /* Slurm's own delay after a requeue is shorter */
+#define REQUEUED_S 200  /* Slurm's own delay after a requeue is shorter */
 
 static const struct flag slurm_flags[] = {
     { "partition", 'p', "NAME", "of this partition; as berthd looked after" },
