@@ -17,7 +17,7 @@ static struct error err;
 
 static int setup(void **state)
 {
-    strcpy(path + sizeof path - 7, "XXXXXX");
+    memcpy(path + sizeof path - 7, "XXXXXX", 6);
     int fd = mkstemp(path);
     close(fd);
     return fd < 0;
