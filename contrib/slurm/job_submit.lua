@@ -26,28 +26,92 @@ local heartbeat = "/run/berth/slurm.heartbeat"
 -- By this berthd knows a job that was left to Slurm (executor/slurm/slurm.h).
 local left_to_slurm = "berth: left to Slurm, as berthd was away"
 
--- The file is one line: when it was written, in seconds since 1970, and for how many seconds
--- that is good; 0: for ever.
+-- Its first line says when it was written, in seconds since 1970, and for how many seconds that
+-- is good; 0: for ever.  Those after it, "TYPE GPUS NODES", say what the nodes have.
 local function read_heartbeat()
     local file = io.open(heartbeat, "r")
-    local text = file and file:read(40)
+    local text = file and file:read(4000) or ""
     if file then
         file:close()
     end
-    local time, limit = string.match(text or "", "^(%d+) (%d+)\n")
-    return tonumber(time), tonumber(limit)
+    local time, limit, nodes = string.match(text, "^(%d+) (%d+)\n(.*)")
+    return tonumber(time), tonumber(limit), nodes
 end
 
--- Whatever is wrong with the file, a submission does not fail for it.
+-- Whether berthd is away, and what the nodes have.  Whatever is wrong with the file, a
+-- submission does not fail for it.
 local function is_away()
     if heartbeat == nil then
-        return false
+        return false, ""
     end
-    local good, time, limit = pcall(read_heartbeat)
+    local good, time, limit, nodes = pcall(read_heartbeat)
     if not good or time == nil or limit == nil then
-        return true
+        return true, ""
     end
-    return limit > 0 and math.abs(os.time() - time) > limit
+    return limit > 0 and math.abs(os.time() - time) > limit, nodes
+end
+
+-- How many nodes have so many GPUs of that type, and how many GPUs of it there are; nil: of any
+-- type.  Nodes of type "gpu" have GPUs that Slurm knows no type of.
+local function count_gpus(nodes, wanted, least)
+    local with, all = 0, 0
+    for type, gpus, count in string.gmatch(nodes, "(%S+) (%d+) (%d+)\n") do
+        if wanted == nil or wanted == type or type == "gpu" then
+            all = all + gpus * count
+            with = with + (tonumber(gpus) >= least and tonumber(count) or 0)
+        end
+    end
+    return with, all
+end
+
+-- Of "gpu", "gpu:2", "gpu:v100" and "gpu:v100:2", which "gres:" may stand before: how many, and
+-- of which type (nil: any).  nil: it is about something else.
+local function read_gpu_item(item)
+    local rest = string.match(string.gsub(item, "^gres[:/]", ""), "^gpu(.*)$")
+    if rest == "" then
+        return 1, nil
+    end
+    local count = string.match(rest or "", "^[:=](%d+)$")
+    if count ~= nil then
+        return tonumber(count), nil
+    end
+    local type, of_type = string.match(rest or "", "^:([^:=]+)[:=](%d+)$")
+    if type ~= nil then
+        return tonumber(of_type), type
+    end
+    type = string.match(rest or "", "^:([^:=]+)$")
+    return type and 1, type
+end
+
+local function counted(count, noun)
+    return string.format("%d %s%s", count, noun, count == 1 and "" or "s")
+end
+
+-- Slurm refuses at once what no node can ever give, but not of a job that is held.  Returns what
+-- is wrong, or nil.
+local function find_impossible(job_desc, nodes)
+    local min_nodes = job_desc.min_nodes
+    if min_nodes == nil or min_nodes >= slurm.NO_VAL or min_nodes < 1 then
+        min_nodes = 1
+    end
+    for item in string.gmatch(job_desc.tres_per_node or "", "[^,]+") do
+        local count, type = read_gpu_item(item)
+        local with = count_gpus(nodes, type, count or 0)
+        if count ~= nil and with < min_nodes then
+            return string.format("asks for %s with %s%s, and there are %d",
+                                 counted(min_nodes, "node"), counted(count, "GPU"),
+                                 type and " of type " .. type or "", with)
+        end
+    end
+    for item in string.gmatch(job_desc.tres_per_job or "", "[^,]+") do
+        local count, type = read_gpu_item(item)
+        local _, all = count_gpus(nodes, type, count or 0)
+        if count ~= nil and all < count then
+            return string.format("asks for %s%s, and there are %d", counted(count, "GPU"),
+                                 type and " of type " .. type or "", all)
+        end
+    end
+    return nil
 end
 
 -- Every job that waits for Berth is held, so an owner's own hold ('sbatch -H', 'scontrol
@@ -117,7 +181,13 @@ function slurm_job_submit(job_desc, part_list, submit_uid)
     if owner_holds then
         job_desc.comment = with_mark(job_desc.comment)
     end
-    if not is_away() then
+    local away, nodes = is_away()
+    if not away then
+        local good, wrong = pcall(find_impossible, job_desc, nodes)
+        if good and nodes ~= "" and wrong ~= nil then
+            slurm.log_user("%s", wrong)
+            return slurm.ERROR
+        end
         job_desc.priority = 0
     elseif not owner_holds then
         job_desc.admin_comment = left_to_slurm

@@ -20,29 +20,35 @@
 
 /* --- writing ------------------------------------------------------------------------- */
 
-/* A new file, in place of what an earlier berthd may have left half written. */
-static int write_file(const char *path, const char *line, struct error *err)
+static bool write_text(int fd, const char *text)
 {
-    size_t length = strlen(line);
+    size_t length = strlen(text);
+    return write(fd, text, length) == (ssize_t)length;
+}
+
+/* A new file, in place of what an earlier berthd may have left half written. */
+static int write_file(const char *path, const char *line, const char *more,
+                      struct error *err)
+{
     unlink(path);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                   S_IRUSR | S_IWUSR);
-    bool written =
-        fd >= 0 && write(fd, line, length) == (ssize_t)length && fchmod(fd, 0644) == 0;
+    bool written = fd >= 0 && write_text(fd, line) && write_text(fd, more) &&
+                   fchmod(fd, 0644) == 0;
     int code = errno;
     if (fd >= 0)
         close(fd);
     return written ? 0 : error_set(err, -code, "%s: %s", path, strerror(code));
 }
 
-int heartbeat_write(const char *path, int64_t now_s, uint32_t limit_s,
+int heartbeat_write(const char *path, int64_t now_s, uint32_t limit_s, const char *more,
                     struct error *err)
 {
     char fresh[PATH_BYTES_MAX], line[LINE_MAX];
     if (snprintf(fresh, sizeof fresh, "%s.new", path) >= (int)sizeof fresh)
         return error_set(err, -ENAMETOOLONG, "%.60s: the name is too long", path);
     snprintf(line, sizeof line, "%" PRId64 " %" PRIu32 "\n", now_s, limit_s);
-    int r = write_file(fresh, line, err);
+    int r = write_file(fresh, line, more, err);
     if (r == 0 && rename(fresh, path) < 0)
         r = error_set(err, -errno, "%s: %s", path, strerror(errno));
     return r;

@@ -3,7 +3,8 @@
  *
  * berthd renews it every few seconds; job_submit.lua and the watchdog (contrib/slurm) read it.
  * It is one line, "TIME LIMIT": when it was written, in seconds since 1970, and after how many
- * seconds without a newer one berthd counts as away; 0: never.
+ * seconds without a newer one berthd counts as away; 0: never.  Lines for job_submit.lua follow,
+ * "TYPE GPUS NODES": so many nodes have so many GPUs of that type.
  */
 #pragma once
 
@@ -25,8 +26,8 @@ struct heartbeat {
     uint32_t limit_s;
 };
 
-/* Replace the file at once; everybody may read it. */
-int heartbeat_write(const char *path, int64_t now_s, uint32_t limit_s,
+/* Replace the file at once; everybody may read it.  'more' are the lines that follow. */
+int heartbeat_write(const char *path, int64_t now_s, uint32_t limit_s, const char *more,
                     struct error *err);
 
 /*

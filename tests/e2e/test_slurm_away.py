@@ -208,6 +208,25 @@ fail_open_s: {LIMIT_S}
         ident = self.lab.submit("-p", "other", "--gres=gpu:1", "--begin=now+1000")
         self.assertEqual(self.shown(ident, "AdminComment"), "")
 
+    def test_what_no_node_can_give_is_refused_at_once(self):
+        self.begin()
+        for flags, wrong in ((["--gres=gpu:5"], "asks for 1 node with 5 GPUs, and there are 0"),
+                             (["-N3", "--gres=gpu:v100:1"], "3 nodes with 1 GPU of type v100, and "
+                              "there are 2"),
+                             (["-N5", "--gpus-per-node=1"], "5 nodes with 1 GPU, and there are 4"),
+                             (["--gres=gpu:h100"], "with 1 GPU of type h100, and there are 0"),
+                             (["--gpus=17"], "asks for 17 GPUs, and there are 16"),
+                             (["--gpus=p100:5"], "asks for 5 GPUs of type p100, and there are 4")):
+            with self.subTest(flags=flags):
+                done = self.lab.run("sbatch", "-p", "gpu", *flags, user=NOBODY,
+                                    text="#!/bin/sh\ntrue\n")
+                self.assertEqual(done.returncode, 1, done)
+                self.assertIn(wrong, done.stderr)
+        for flags in (["--gres=gpu:4"], ["-N2", "--gres=gpu:v100:4"], ["--gpus=16"], ["-N4"],
+                      ["--gres=gpu:v100:1"], ["--gres=gpu"], ["--gres=shard:1"],
+                      ["--gpus-per-task=2", "-n2"], ["--mem=1"]):
+            self.lab.submit("--begin=now+1000", *flags)
+
     def test_no_heartbeat_without_an_answer_of_slurm(self):
         daemon = self.begin()
         self.assertEqual(os.stat(self.heartbeat).st_mode & 0o777, 0o644)

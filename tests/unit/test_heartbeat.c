@@ -40,7 +40,7 @@ static int64_t uptime_s(void)
 static void what_is_written_is_read_again(void **state)
 {
     struct stat file;
-    assert_int_equal(heartbeat_write(path, time(NULL), 30, &err), 0);
+    assert_int_equal(heartbeat_write(path, time(NULL), 30, "v100 4 2\n", &err), 0);
     assert_int_equal(heartbeat_read(path, &found, &err), 0);
     assert_false(found.away);
     assert_int_equal(found.limit_s, 30);
@@ -53,7 +53,7 @@ static void what_is_written_is_read_again(void **state)
 static void one_of_another_time_is_old(void **state)
 {
     for (int64_t apart = -1000000; apart <= 1000000; apart += 2000000) {
-        assert_int_equal(heartbeat_write(path, time(NULL) + apart, 5, &err), 0);
+        assert_int_equal(heartbeat_write(path, time(NULL) + apart, 5, "", &err), 0);
         assert_int_equal(heartbeat_read(path, &found, &err), 0);
         assert_int_equal(found.away, uptime_s() > 5);
         assert_true(found.silent_s <= uptime_s());
@@ -62,7 +62,7 @@ static void one_of_another_time_is_old(void **state)
 
 static void without_a_limit_it_is_never_old(void **state)
 {
-    assert_int_equal(heartbeat_write(path, 1, 0, &err), 0);
+    assert_int_equal(heartbeat_write(path, 1, 0, "", &err), 0);
     assert_int_equal(heartbeat_read(path, &found, &err), 0);
     assert_false(found.away);
 }
@@ -78,7 +78,7 @@ static void what_is_no_heartbeat_counts_as_old(void **state)
     unlink(path);
     assert_int_equal(mkdir(path, 0700), 0);
     assert_int_equal(heartbeat_read(path, &found, &err), -EINVAL);
-    assert_true(heartbeat_write(path, 1, 1, &err) < 0);
+    assert_true(heartbeat_write(path, 1, 1, "", &err) < 0);
     assert_non_null(strstr(err.text, path));
     char fresh[sizeof path + 4];
     snprintf(fresh, sizeof fresh, "%s.new", path);

@@ -14,8 +14,10 @@
 #include "executor/slurm/slurm_internal.h"
 #include "executor/slurm/slurm_link.h"
 #include "host/heartbeat.h"
+#include "model/cluster.h"
 
 #define LINE_BYTES_MAX 256
+#define MORE_BYTES_MAX 3500 /* job_submit.lua reads 4,000 */
 #define PERIOD_MS (HEARTBEAT_PERIOD_S * 1000)
 
 struct slurm_heartbeat {
@@ -26,6 +28,7 @@ struct slurm_heartbeat {
     bool writing;
     int64_t seq; /* of the poll under way; 0: none */
     char *path;
+    struct buf more; /* what the nodes have, for the write under way */
     uint32_t limit_s;
     struct error err; /* of the last write */
     bool failed;      /* the one before did, which was said */
@@ -36,6 +39,7 @@ static void free_if_unused(struct slurm_heartbeat *heartbeat)
     if (!heartbeat->timer_closed || heartbeat->writing)
         return;
     free(heartbeat->path);
+    buf_release(&heartbeat->more);
     free(heartbeat);
 }
 
@@ -46,6 +50,7 @@ static void write_beat(uv_work_t *work)
     struct slurm_heartbeat *heartbeat = work->data;
     heartbeat->err.text[0] = '\0';
     heartbeat_write(heartbeat->path, (int64_t)time(NULL), heartbeat->limit_s,
+                    heartbeat->more.count > 0 ? heartbeat->more.bytes : "",
                     &heartbeat->err);
 }
 
@@ -63,10 +68,30 @@ static void handle_written(uv_work_t *work, int status)
     free_if_unused(heartbeat);
 }
 
+/*
+ * With this job_submit.lua refuses what no node can ever give.  Nodes that are down count; of one
+ * with several types not all is known, and nothing is refused then.
+ */
+static void list_gpus(struct slurm_heartbeat *heartbeat)
+{
+    const struct cluster *cluster = heartbeat->slurm->setup.view->cluster;
+    buf_reset(&heartbeat->more);
+    for (uint32_t i = 0; i < cluster->shape_count; i++) {
+        const struct shape *shape = &cluster->shapes[i];
+        if (shape->node.type != TYPE_NONE && !heartbeat->slurm->types_mixed)
+            buf_print(&heartbeat->more, "%s %u %u\n",
+                      cluster->types[shape->node.type].name, shape->node.gpu_count,
+                      shape->count);
+    }
+    if (heartbeat->more.full)
+        buf_reset(&heartbeat->more);
+}
+
 static void begin_write(struct slurm_heartbeat *heartbeat)
 {
     if (heartbeat->writing) /* the file system hangs */
         return;
+    list_gpus(heartbeat);
     heartbeat->work.data = heartbeat;
     heartbeat->writing = uv_queue_work(heartbeat->slurm->setup.loop, &heartbeat->work,
                                        write_beat, handle_written) == 0;
@@ -115,6 +140,7 @@ struct slurm_heartbeat *slurm_heartbeat_open(struct slurm *slurm, const char *pa
     struct slurm_heartbeat *heartbeat = memory_checked(calloc(1, sizeof *heartbeat));
     heartbeat->slurm = slurm;
     heartbeat->path = memory_text(path);
+    buf_init(&heartbeat->more, MORE_BYTES_MAX);
     heartbeat->limit_s = limit_s;
     uv_timer_init(slurm->setup.loop, &heartbeat->timer);
     heartbeat->timer.data = heartbeat;

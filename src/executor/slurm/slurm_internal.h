@@ -151,6 +151,7 @@ struct slurm {
     uint32_t connection; /* number of the connection to Slurm, from 1 */
     bool closing, synced, outgrown;
     bool nodes_changed; /* to be looked at */
+    bool types_mixed;   /* there are nodes with several types of GPU */
     char trouble[200];
 
     struct slurm_entry **entries;

@@ -86,6 +86,7 @@ static void handle_node(struct slurm *slurm, const struct json *json)
     for (int64_t gone = there; gone < known; gone++)
         host->used |= (uint64_t)1 << gone;
     slurm->nodes_changed = true;
+    slurm->types_mixed |= json_flag_at(json, "gpu_types_mixed");
 }
 
 /* --- jobs ----------------------------------------------------------------------------- */
