@@ -14,7 +14,6 @@
 
 struct error;
 
-#define HEARTBEAT_PERIOD_S 2
 #define HEARTBEAT_LIMIT_S 60    /* unless the file says otherwise */
 #define HEARTBEAT_LIMIT_MIN_S 5 /* a shorter one would expire by chance */
 #define HEARTBEAT_LIMIT_MAX_S 86400

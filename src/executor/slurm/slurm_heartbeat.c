@@ -18,7 +18,9 @@
 
 #define LINE_BYTES_MAX 256
 #define MORE_BYTES_MAX 3500 /* job_submit.lua reads 4,000 */
-#define PERIOD_MS (HEARTBEAT_PERIOD_S * 1000)
+#define PERIODS 5           /* within the limit: one that comes late does no harm */
+#define PERIOD_MAX_MS 10000
+#define FIRST_MS 100
 
 struct slurm_heartbeat {
     struct slurm *slurm; /* NULL: closed */
@@ -116,6 +118,20 @@ static void ask_for_poll(uv_timer_t *timer)
     buf_release(&line);
 }
 
+/* Each costs Slurm a few polls. */
+static uint64_t find_period_ms(const struct slurm_heartbeat *heartbeat)
+{
+    uint64_t period_ms = (uint64_t)heartbeat->limit_s * 1000 / PERIODS;
+    return period_ms > 0 && period_ms < PERIOD_MAX_MS ? period_ms : PERIOD_MAX_MS;
+}
+
+void slurm_heartbeat_soon(struct slurm_heartbeat *heartbeat)
+{
+    if (heartbeat)
+        uv_timer_start(&heartbeat->timer, ask_for_poll, FIRST_MS,
+                       find_period_ms(heartbeat));
+}
+
 bool slurm_heartbeat_answer(struct slurm_heartbeat *heartbeat, int64_t seq, bool ok)
 {
     if (!heartbeat || heartbeat->seq != seq)
@@ -144,7 +160,6 @@ struct slurm_heartbeat *slurm_heartbeat_open(struct slurm *slurm, const char *pa
     heartbeat->limit_s = limit_s;
     uv_timer_init(slurm->setup.loop, &heartbeat->timer);
     heartbeat->timer.data = heartbeat;
-    uv_timer_start(&heartbeat->timer, ask_for_poll, PERIOD_MS / 20, PERIOD_MS);
     return heartbeat;
 }
 

@@ -350,6 +350,7 @@ static void handle_synced(struct slurm *slurm)
         fence_again(slurm);
     }
     slurm->trouble[0] = '\0';
+    slurm_heartbeat_soon(slurm->heartbeat);
     for (uint32_t i = slurm->entry_count; i-- > 0;)
         if (!slurm_is_seen(slurm->entries[i]))
             handle_gone(slurm, slurm->entries[i]->id);
