@@ -32,8 +32,10 @@ class Shards(unittest.TestCase):
         self.addCleanup(self.clear)
 
     def clear(self):
-        self.lab.run("scancel", "-u", "nobody")
-        until(lambda: not self.lab.run("squeue", "-h", "-a").stdout.strip())
+        def none_left(): # one that has just left with 85 is put back into the queue
+            self.lab.run("scancel", "-u", "nobody")
+            return not self.lab.run("squeue", "-h", "-a").stdout.strip()
+        until(none_left)
         if self.daemon:
             self.daemon.wipe()
 
