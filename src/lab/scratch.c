@@ -205,6 +205,8 @@ double scratch_metric(struct scratch *scratch, const char *line)
     struct call_stream stream = { .take = append_bytes, .context = &text };
     call_stream(scratch->call, "/metrics", &stream, NULL);
     const char *found = text.bytes ? strstr(text.bytes, line) : NULL;
+    while (found && found > text.bytes && found[-1] != '\n')
+        found = strstr(found + 1, line); /* a comment that names it */
     if (found)
         value = strtod(found + strlen(line), NULL);
     buf_release(&text);
