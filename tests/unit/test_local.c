@@ -360,6 +360,7 @@ static void the_job_of_a_killed_supervisor_is_killed(void **state)
            "while :; do sleep 0.05; done");
 
     local_fixture_start(b, job);
+    local_fixture_wait_event(b, job, EVENT_STARTED); /* its output may be sooner */
     local_fixture_wait_for_output(b, job, "one");
     local_fixture_wait_for_output(b, job, "two");
     snprintf(path, sizeof path, "%s/jobs/1.0/claim", b->run_dir);

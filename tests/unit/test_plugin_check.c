@@ -1,6 +1,7 @@
 /* What a job_submit.lua says of itself: the partitions it holds, and the heartbeat it reads. */
 #include "support/cases.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "slurm/plugin_check.h"
@@ -20,7 +21,10 @@ static int teardown(void **state)
 
 static void our_own_says_both(void **state)
 {
-    assert_true(plugin_check_read(&plugin, "contrib/slurm/job_submit.lua"));
+    char path[4096];
+    snprintf(path, sizeof path, "%.*s../../contrib/slurm/job_submit.lua",
+             (int)(strrchr(__FILE__, '/') + 1 - __FILE__), __FILE__);
+    assert_true(plugin_check_read(&plugin, path));
     assert_true(plugin_check_manages(&plugin, "gpu"));
     assert_false(plugin_check_manages(&plugin, "gp"));
     assert_string_equal(plugin.heartbeat, "/run/berth/slurm.heartbeat");
