@@ -1,4 +1,4 @@
-/* forecast.c - berth forecast: when jobs will start and end, and how well that was foretold. */
+/* forecast.c - berth forecast: when jobs will start and end, and how well that was known lately. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -257,7 +257,7 @@ static int forecast_run(const struct flags *flags)
 const struct command command_forecast = {
     .name = "forecast",
     .group = "Use",
-    .brief = "when jobs will start and end, and how well that was foretold",
+    .brief = "when jobs will start and end, and how well that was known lately",
     .usage = "[ID…] [--json]",
     .flags = forecast_flags,
     .run = forecast_run,

@@ -35,12 +35,13 @@ static const struct flag what_if_flags[] = {
     { "remove", 0, "NODE", "without this node; again for more" },
     { "without", 0, "ID|user=U", "without this job, or this user's; again for more" },
     { "ahead", 0, "TIME", "from now on instead: play the present state forward" },
-    { "last", 0, "TIME", "jobs submitted in this time until now; 7d" },
+    { "last", 0, "TIME", "jobs submitted in this time until now (default: 7d)" },
     { "workload", 'w', "FILE", "a trace instead of berthd's history" },
     { "format", 0, "F", "of the trace; by default recognised by its content" },
     { "cluster", 'c', "C", "with --workload: on what it was run" },
-    { "policy-was", 0, "P", "with --workload: the policy that was in charge; berth" },
-    { "seed", 0, "S", "of all random numbers; that of berthd, 1" },
+    { "policy-was", 0, "P",
+      "with --workload: the policy that was in charge (default: berth)" },
+    { "seed", 0, "S", "random seed (default: that of berthd, which is 1)" },
     FLAG_JSON,
     { "report", 0, "F.html", "write a page with plots" },
     CONNECTION_FLAGS,
@@ -357,12 +358,9 @@ const struct command command_what_if = {
     .more =
         "First of all it is told how well a replay under the policy that was in "
         "charge agrees\nwith what happened.  Then each policy, with all changes, is "
-        "compared with that replay.  With --ahead berthd plays its present state "
-        "forward "
-        "instead, as it is\nand with the changes, in the same possible "
-        "futures.\n\nExamples:\n  "
-        "berth what-if --last 7d --policy las --policy berth --add v100:4\n  berth "
-        "what-if "
-        "--ahead 2d --remove n3",
+        "compared with that replay.\n\nWith --ahead berthd plays its present state "
+        "forward instead, as it is and with the\nchanges, in the same possible "
+        "futures.\n\nExamples:\n  berth what-if --last 7d --policy las --policy berth "
+        "--add v100:4\n  berth what-if --ahead 2d --remove n3",
     .run = what_if_command,
 };
