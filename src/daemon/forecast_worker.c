@@ -50,9 +50,10 @@ struct forecast_worker {
 static int work_on(struct forecast_worker *worker, struct forecast_task *task)
 {
     int64_t began_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
-    if (task->prepare)
+    if (task->prepare) {
         task->prepare(task, &worker->snapshot.engine);
-    engine_adopt_jobs(&worker->snapshot.engine);
+        engine_adopt_jobs(&worker->snapshot.engine);
+    }
     int r = task->work(task, &worker->snapshot.engine, worker->settings);
     task->took_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
     return r;

@@ -29,7 +29,7 @@ struct scheduler;
 #define FORECAST_OWNER_NONE UINT32_MAX /* berthd's own */
 
 struct forecast_task {
-    /* Optional.  In the thread, before the snapshot's policy is told of the live jobs. */
+    /* Optional.  In the thread: add a job; then the snapshot's policy is told of all jobs. */
     void (*prepare)(struct forecast_task *task, struct engine *engine);
     /* -ECANCELED: it was interrupted, and can be begun anew. */
     int (*work)(struct forecast_task *task, struct engine *engine,

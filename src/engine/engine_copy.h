@@ -45,9 +45,10 @@ int engine_copy_reattach(struct engine *copy, struct error *err);
 
 /*
  * A copy that shares nothing with its source that changes: another thread can use it while the
- * source goes on.  Of the source's thread it takes as long as copying what is live;
- * engine_adopt_jobs() of the snapshot, which takes longer, has to follow on any thread before the
- * snapshot is the source of other copies.  Its executor obeys and does nothing.
+ * source goes on.  Of the source's thread it takes as long as copying what is live.  Copies of it
+ * decide as the source would.  Before the snapshot itself gets events, engine_adopt_jobs() has to
+ * follow, on any thread; what is then copied may decide a little otherwise.  Its executor obeys and
+ * does nothing.
  */
 struct engine_snapshot {
     struct engine engine;

@@ -106,7 +106,6 @@ static void copy_and_play(struct recording *r, const struct engine *engine)
         if (engine_snapshot_take(&snapshot, engine, &apart, &err) < 0)
             fail_msg("%s", err.text);
         engine = &snapshot.engine;
-        engine_adopt_jobs(&snapshot.engine);
     }
     if (replicate_init(&copy, engine, &setup, &err) < 0)
         fail_msg("%s", err.text);

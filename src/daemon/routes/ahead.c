@@ -285,7 +285,11 @@ static int play_ahead(struct forecast_task *task, struct engine *engine,
         ahead->status =
             change_engine(ahead, engine, settings, &changed, &arena, &changed_settings);
     if (ahead->status == 0) {
-        engine_adopt_jobs(&changed.engine);
+        /* An untouched copy inherits exactly; another policy, or one that sees events, has to know
+         * the jobs. */
+        if (change->policy[0] || change->removed_count || change->without_count ||
+            change->without_user)
+            engine_adopt_jobs(&changed.engine);
         ahead->status = apply_change(&changed.engine, change, &ahead->err);
     }
     if (ahead->status == 0) {
